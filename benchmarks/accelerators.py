@@ -167,7 +167,7 @@ def cuda_graph(metric, grades, scores):
     return graph
 
 
-def catalogues():
+def catalogs():
     """`evaluate_retrieval` and `retrieve` of a million candidates."""
     rng = np.random.default_rng(0)
     queries, candidates = (
@@ -194,7 +194,7 @@ def main():
     for title, rows in (
         ("A step of test_on_batch", steps()),
         ("A step of fit", fits()),
-        ("A catalog", catalogues()),
+        ("A catalog", catalogs()),
         ("An update", updates(wait)),
     ):
         print(f"\n{title}")

@@ -126,7 +126,7 @@ def of_ties(rows):
             measured(f"{gain} gain, {list(shape)}, graph", rows, calls, ())
 
 
-def of_catalogues(rows):
+def of_catalogs(rows):
     """Measures catalogs with one and with ten relevant items per query."""
     rng = np.random.default_rng(0)
     scores = tf.constant(rng.normal(size=CATALOGUE), tf.float32)
@@ -149,7 +149,7 @@ def of_catalogues(rows):
         sums = tf.reduce_sum(is_above, axis=2)
         return tf.reduce_sum(tf.cast(sums, tf.float32), axis=1)
 
-    ours = updater([RankingMetrics(SUITE, inputs="catalogue")], "graph")
+    ours = updater([RankingMetrics(SUITE, inputs="catalog")], "graph")
     what = f"catalog, {list(CATALOGUE)}"
     yield Target.at_most(
         2,
@@ -305,7 +305,7 @@ def main():
     of_ties(rows)
     targets = [
         target
-        for part in (of_more_metrics, of_catalogues, of_fit)
+        for part in (of_more_metrics, of_catalogs, of_fit)
         for target in part(rows)
     ]
     targets += of_state(kept)

@@ -111,7 +111,7 @@ def train(model, histories, epochs):
     model.compile(
         tf.keras.optimizers.Adam(0.003),
         cross_entropy,
-        metrics=[RankingMetrics(METRICS, inputs="catalogue")],
+        metrics=[RankingMetrics(METRICS, inputs="catalog")],
     )
     stop = tf.keras.callbacks.EarlyStopping(
         "val_ndcg@10", mode="max", patience=5, restore_best_weights=True
@@ -149,9 +149,9 @@ def main(ratings=None, epochs=40, seed=0):
         "model": logits,
     }.items():
         query = {"ids": target, "exclude": seen}
-        test[name] = evaluate(query, scores, METRICS, inputs="catalogue")
+        test[name] = evaluate(query, scores, METRICS, inputs="catalog")
         test[f"{name}, seen items too"] = evaluate(
-            target, scores, METRICS, inputs="catalogue"
+            target, scores, METRICS, inputs="catalog"
         )
     print(f"\n{len(histories)} users, {items} items; the last item of each user:")
     print(pd.DataFrame(test).T.round(4).to_string())

@@ -81,9 +81,9 @@ def train(model, histories, items, epochs):
     model.compile(
         tf.keras.optimizers.Adam(0.003),
         tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True),
-        metrics=[RankingMetrics(["ndcg@10"], inputs="catalogue", prefix="in_batch_")],
+        metrics=[RankingMetrics(["ndcg@10"], inputs="catalog", prefix="in_batch_")],
     )
-    whole_catalogue = EvaluateRetrieval(
+    whole_catalog = EvaluateRetrieval(
         candidates=np.arange(items),
         metrics=METRICS,
         query_tower=model.query_tower,
@@ -98,7 +98,7 @@ def train(model, histories, items, epochs):
         epochs=epochs,
         shuffle=False,  # the dataset shuffles
         callbacks=[
-            whole_catalogue,
+            whole_catalog,
             stop,
             one_line(["loss", "in_batch_ndcg@10", "val_ndcg@10"], stop),
         ],

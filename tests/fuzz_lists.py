@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import tensorflow as tf
 
-FORMATS = ("labels", "subtopics", "rows", "ids", "catalogue", "sequences")
+FORMATS = ("labels", "subtopics", "rows", "ids", "catalog", "sequences")
 LABELS = {  # draws the labels of a list of n items
     "binary": lambda rng, n: rng.integers(0, 2, n),
     "graded": lambda rng, n: rng.integers(0, 5, n),
@@ -76,7 +76,7 @@ class Setting:
     @property
     def format(self):
         """The value of `inputs=`."""
-        own = {"sequences": "catalogue", "ids": "ids", "catalogue": "catalogue"}
+        own = {"sequences": "catalog", "ids": "ids", "catalog": "catalog"}
         return own.get(self.inputs, "labels")
 
 
@@ -95,7 +95,7 @@ def draw_lists(rng, setting, queries):
     """Draws lists in the form of the setting, but at least one sequence."""
     queries = max(queries, STEPS) if setting.inputs == "sequences" else queries
     form = {"ids": _ids, "rows": _rows, "labels": _padded, "subtopics": _padded}
-    lists = form.get(setting.inputs, _catalogue)(rng, setting, queries)
+    lists = form.get(setting.inputs, _catalog)(rng, setting, queries)
     if setting.weights == "none":
         del lists.arguments["sample_weight"]
     elif setting.weights == "column":
@@ -253,7 +253,7 @@ def _ids(rng, setting, queries):
     return lists
 
 
-def _catalogue(rng, setting, queries):
+def _catalog(rng, setting, queries):
     """Relevant ids, some with grades, ids to exclude, and scores of all items.
 
     Sequences have `STEPS` queries each, which share a weight.

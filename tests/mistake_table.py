@@ -155,7 +155,7 @@ CASES = (
         data=Data({"ids": RELEVANT, "exclude": RELEVANT[:, ::-1]}),
         valid=Data({"ids": RELEVANT, "exclude": RELEVANT + 4}),
         where=OF_ARRAYS | {"evaluate_retrieval"},
-        inputs="catalogue",
+        inputs="catalog",
     ),
     Case(
         "nothing_found",

@@ -115,9 +115,9 @@ def test_the_arguments_decide_which_library_computes(labels, kind):
 
 @pytest.mark.parametrize(
     ("relevant", "other", "inputs"),
-    [([[1]], [[3, 1]], "ids"), ([[1]], [[0.5, 0.2]], "catalogue")],
+    [([[1]], [[3, 1]], "ids"), ([[1]], [[0.5, 0.2]], "catalog")],
 )
-def test_numpy_computes_ids_and_catalogues(relevant, other, inputs):
+def test_numpy_computes_ids_and_catalogs(relevant, other, inputs):
     received = []
 
     def discount(ranks):

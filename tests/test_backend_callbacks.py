@@ -197,7 +197,7 @@ def test_evaluate_retrieval(source):
     )
     history = model.fit([x, y], LABELS[:, 0], callbacks=[callback], verbose=0).history
     product = users.predict(x, verbose=0) @ items.predict(y, verbose=0).T
-    expected = tfr.evaluate(relevant, product, ["mrr", "ndcg@3"], inputs="catalogue")
+    expected = tfr.evaluate(relevant, product, ["mrr", "ndcg@3"], inputs="catalog")
     assert {k: history[f"val_{k}"][0] for k in expected} == close(expected)
 
 
@@ -294,5 +294,5 @@ def test_evaluate_retrieval_with_a_score():
         queries, candidates.astype("float32"), relevant, ["mrr"], score=score
     )
     scores = np.tanh(queries @ candidates.T / 10)
-    expected = tfr.evaluate(relevant, scores, ["mrr"], inputs="catalogue")
+    expected = tfr.evaluate(relevant, scores, ["mrr"], inputs="catalog")
     assert found == close(expected)

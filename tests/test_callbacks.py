@@ -196,10 +196,10 @@ def test_the_mask_of_keras_leaves_steps_out(run_eagerly, batch_size):
     embedded = tf.keras.layers.Embedding(7, 4, mask_zero=True)(inputs)
     model = tf.keras.Model(inputs, tf.keras.layers.Dense(7)(embedded))
     loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    metric = tfr.RankingMetrics(["mrr"], inputs="catalogue")
+    metric = tfr.RankingMetrics(["mrr"], inputs="catalog")
     model.compile("sgd", loss, metrics=[metric], run_eagerly=run_eagerly)
     dataset = tf.data.Dataset.from_tensor_slices(data).batch(4)
-    arguments = {"metrics": ["mrr"], "inputs": "catalogue"}
+    arguments = {"metrics": ["mrr"], "inputs": "catalog"}
     callbacks = [
         tfr.EvaluateLists(dataset, prefix="dataset_", **arguments),
         tfr.EvaluateLists(*data, prefix="arrays_", batch_size=batch_size, **arguments),
@@ -346,7 +346,7 @@ def test_one_output_of_a_dataset_of_several():
     weights = {"click": WEIGHTS, "buy": WEIGHTS[::-1].copy()}
     x = LISTS[:, 0]
     dataset = tf.data.Dataset.from_tensor_slices((x, ids, weights)).batch(3)
-    arguments = {"metrics": ["mrr"], "inputs": "catalogue"}
+    arguments = {"metrics": ["mrr"], "inputs": "catalog"}
     callback = tfr.EvaluateLists(dataset, output="buy", **arguments)
     targets = {name: np.eye(7)[of] for name, of in ids.items()}
     history = fit(model, [callback], x, targets)
@@ -391,7 +391,7 @@ BATCHES = tf.data.Dataset.from_tensor_slices((LISTS, LABELS)).batch(4)
         ({"x": BATCHES.map(lambda x, y: x)}, r"must have batches \(x, y\)"),
         ({"x": BATCHES.map(lambda x, y: {"x": x, "y": y})}, r"batches \(x, y\)"),
         ({"x": LISTS}, "needs the labels"),
-        ({"x": LISTS, "y": LABELS, "inputs": "x"}, "'catalogue'"),
+        ({"x": LISTS, "y": LABELS, "inputs": "x"}, "'catalog'"),
         (
             {"x": BATCHES.unbatch().shuffle(8).batch(2).prefetch(1), "by": ["a"] * 8},
             r"Omit shuffle\(\)",

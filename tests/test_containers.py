@@ -88,7 +88,7 @@ def test_sparse_matrices(kind):
     for metric in ("mrr", "ndcg"):
         expected = tfr.evaluate(dense, scores, [metric])
         assert tfr.evaluate(labels, scores, [metric]) == expected
-        assert tfr.evaluate(labels, scores, [metric], inputs="catalogue") == expected
+        assert tfr.evaluate(labels, scores, [metric], inputs="catalog") == expected
         lists = labels, [[0, 1, 2], [0, 1, 2]]
         assert tfr.evaluate(*lists, [metric], inputs="ids") == expected
         assert tfr.evaluate_retrieval(scores, np.eye(3), labels, [metric]) == expected

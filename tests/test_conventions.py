@@ -160,7 +160,7 @@ def test_rbp_of_trec_eval_by_hand(labels, scores, expected):
 
 def test_rbp_of_trec_eval_by_hand_of_ids_and_catalogs():
     truth = {"ids": [[0, 2]], "relevance": [[2, 1]]}
-    for inputs, found in (("ids", [[0, 1, 2]]), ("catalogue", [[3, 2, 1]])):
+    for inputs, found in (("ids", [[0, 1, 2]]), ("catalog", [[3, 2, 1]])):
         options = {"inputs": inputs, "convention": "trec_eval"}
         values = tfr.evaluate(truth, found, ["rbp", "rbp@1"], **options)
         assert values == {"rbp": pytest.approx(0.1405), "rbp@1": pytest.approx(0.1)}

@@ -27,7 +27,7 @@ import tfrankmetrics as tfr
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
 
-metric = tfr.RankingMetrics({SUITE}, inputs="catalogue")
+metric = tfr.RankingMetrics({SUITE}, inputs="catalog")
 
 @tf.function(autograph=False)
 def update(*arguments):
@@ -103,7 +103,7 @@ def has_gpu_kernel(node):
     [
         ("labels", (np.zeros((4, 30), "float32"), np.zeros((4, 30), "float32"))),
         ("ids", (np.zeros((4, 3), "int64"), np.zeros((4, 9), "int64"))),
-        ("catalogue", (np.zeros((4, 3), "int64"), np.zeros((4, 30), "float32"))),
+        ("catalog", (np.zeros((4, 3), "int64"), np.zeros((4, 30), "float32"))),
         ("subtopics", (np.zeros((4, 30, 2), "float32"), np.zeros((4, 30), "float32"))),
     ],
     ids=lambda value: value if isinstance(value, str) else "",
@@ -117,7 +117,7 @@ def test_every_operation_has_a_kernel_for_gpus(inputs, data, monkeypatch):
         for name, declaration in METRICS.items()
         if declaration.has_subtopics == has_subtopics and form in declaration.inputs
     ]
-    if form in ("ids", "catalogue"):
+    if form in ("ids", "catalog"):
         metrics += [cls(num_items=30, inputs=form) for cls in WITHOUT_DATA]
     metric = tfr.RankingMetrics(metrics, inputs=form)
     nodes = nodes_of(update_function(metric), *data)
@@ -150,7 +150,7 @@ def test_no_tensor_has_an_element_for_each_pair_of_ranks(k):
 
 
 @pytest.mark.slow("starts a process to measure its memory")
-def test_peak_memory_of_a_catalogue():
+def test_peak_memory_of_a_catalog():
     """The scores take 51 MB. One-hot labels or sort keys would take as much again."""
     process = subprocess.run(
         [sys.executable, "-c", PEAK], capture_output=True, text=True, check=True

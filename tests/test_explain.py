@@ -114,13 +114,13 @@ def test_ids_are_explained(name, duplicates):
 
 OF_CATALOGUES = [
     (name, ties)
-    for name in metrics_supporting("catalogue")
+    for name in metrics_supporting("catalog")
     for ties in typing.get_args(METRICS[name].types["ties"])
 ]
 
 
 @pytest.mark.parametrize(("name", "ties"), OF_CATALOGUES)
-def test_catalogues_and_retrieval_are_explained(name, ties):
+def test_catalogs_and_retrieval_are_explained(name, ties):
     rng = np.random.default_rng(3)
     queries = rng.integers(-2, 3, (4, 3)).astype(float)
     candidates = rng.integers(-2, 3, (15, 3)).astype(float)
@@ -130,10 +130,10 @@ def test_catalogues_and_retrieval_are_explained(name, ties):
         metric = make_metric(name, k, ties=ties)
         truth = {"ids": relevant, "exclude": exclude}
         values = tfr.evaluate(
-            truth, scores, [metric], inputs="catalogue", per_query=True
+            truth, scores, [metric], inputs="catalog", per_query=True
         )[metric.name]
         for query, value in enumerate(values):
-            explanation = tfr.explain(truth, scores, metric, query, inputs="catalogue")
+            explanation = tfr.explain(truth, scores, metric, query, inputs="catalog")
             assert_adds_up(explanation, value)
         arguments = queries, candidates, relevant
         found = tfr.evaluate_retrieval(
@@ -439,7 +439,7 @@ LEFT_OUT = {
     "weights of items": ("", (LABELS, SCORES), {"sample_weight": [[1, 1], [0, 0]]}, WEIGHT),
     "empty": ("", ([[1, 0], [0, 0]], SCORES), {"empty": "skip"}, EMPTY),
     "ids": ("", ([[1], []], [[1], [1]]), {"inputs": "ids", "empty": "skip"}, EMPTY),
-    "a catalogue": ("", ([[0], [-1]], SCORES), {"inputs": "catalogue"}, WITHOUT),
+    "a catalog": ("", ([[0], [-1]], SCORES), {"inputs": "catalog"}, WITHOUT),
     "rows": ("_rows", (IDS, [1, 0, -1, -1], RANKED), {}, UNJUDGED),
     "no rows": ("_rows", (None, [1, 0], [2, 1]), {"groups": [2, 0]}, UNJUDGED),
     "weights of rows": ("_rows", (IDS, [1, 0, 1, 0], RANKED), {"sample_weight": [1, 1, 0, 0]}, WEIGHT),

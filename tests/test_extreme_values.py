@@ -160,16 +160,16 @@ def test_labels_above_the_highest_float32():
 
 
 @pytest.mark.parametrize("relevant", [[0], [1], [0, 2]])
-def test_integer_scores_of_a_catalogue_are_exact(relevant):
+def test_integer_scores_of_a_catalog_are_exact(relevant):
     """In float64 the three scores would be equal."""
     scores = np.array([[2**53, 2**53 + 1, 2**53 - 1]])
     labels = [[float(item in relevant) for item in range(3)]]
     names = ["mrr", "auc", "recall@1", "P@2"]
-    values = tfr.evaluate([relevant], scores, names, inputs="catalogue")
+    values = tfr.evaluate([relevant], scores, names, inputs="catalog")
     assert values == tfr.evaluate(labels, scores, names)
     assert values["mrr"] == {0: 1 / 2, 1: 1}[relevant[0]]
     data = {"ids": [relevant], "exclude": [[1]]}
-    values = tfr.evaluate(data, scores, ["mrr"], inputs="catalogue")
+    values = tfr.evaluate(data, scores, ["mrr"], inputs="catalog")
     assert values["mrr"] == (0 if relevant == [1] else 1)
 
 
@@ -180,7 +180,7 @@ def test_integer_labels_that_float64_would_round_raise(dtype):
     for y_true, y_pred, inputs in (
         (labels, [[3.0, 2.0, 1.0]], "labels"),
         (grades, [[5, 4, 3]], "ids"),
-        (grades, [[0.0] * 6], "catalogue"),
+        (grades, [[0.0] * 6], "catalog"),
     ):
         with pytest.raises(ValueError, match=r"integers below 2\^53.*\[0, 1\]"):
             tfr.evaluate(y_true, y_pred, ["dcg"], gain="linear", inputs=inputs)
@@ -213,10 +213,10 @@ def test_integers_in_a_list_that_numpy_rounds_raise(scores):
     assert tfr.evaluate([[1, 0]], [[float(s) for s in scores]], ["mrr"])["mrr"] == 1
 
 
-def test_scores_of_uint64_in_a_catalogue_raise():
+def test_scores_of_uint64_in_a_catalog_raise():
     scores = np.array([[1, 2]], np.uint64)
     with pytest.raises(ValueError, match=r"Scores must be floats or integers.*uint64"):
-        tfr.evaluate([0], scores, ["mrr"], inputs="catalogue")
+        tfr.evaluate([0], scores, ["mrr"], inputs="catalog")
 
 
 def dcg_with(discounts):
@@ -300,7 +300,7 @@ def test_the_lowest_integer_of_64_bits_is_no_score():
     assert tfr.evaluate([[0, 1]], [scores + 1], ["mrr"]) == {"mrr": 1.0}
     for call in (
         lambda: tfr.evaluate([[0, 1]], [scores], ["mrr"]),
-        lambda: tfr.evaluate([1], [scores], ["mrr"], inputs="catalogue"),
+        lambda: tfr.evaluate([1], [scores], ["mrr"], inputs="catalog"),
         lambda: tfr.evaluate_rows([1, 1], [0, 1], scores, ["mrr"]),
     ):
         with pytest.raises(ValueError, match="above the lowest integer of 64 bits"):

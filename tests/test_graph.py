@@ -204,12 +204,12 @@ def test_known_shapes_are_checked_while_tracing():
     ("inputs", "y_true", "y_pred"),
     [
         ("ids", [[2, 5], [3, -1]], [[2, 9], [4, 3]]),
-        ("catalogue", [[0], [1]], [[3.0, 2.0, 1.0]] * 2),
-        ("catalogue", [[0], [1]], [[[3.0, 2.0, 1.0]]] * 2),
-        ("catalogue", [[[0]], [[1]]], [[[3.0, 2.0, 1.0]]] * 2),
+        ("catalog", [[0], [1]], [[3.0, 2.0, 1.0]] * 2),
+        ("catalog", [[0], [1]], [[[3.0, 2.0, 1.0]]] * 2),
+        ("catalog", [[[0]], [[1]]], [[[3.0, 2.0, 1.0]]] * 2),
     ],
 )
-def test_ids_catalogues_and_weights_of_unknown_shape(inputs, y_true, y_pred, way):
+def test_ids_catalogs_and_weights_of_unknown_shape(inputs, y_true, y_pred, way):
     metric = tfr.MeanReciprocalRank(inputs=inputs)
     data = tf.constant(y_true), tf.constant(y_pred), tf.constant([[3.0], [1.0]])
     update = tf.function(
@@ -228,8 +228,8 @@ def test_ids_catalogues_and_weights_of_unknown_shape(inputs, y_true, y_pred, way
 
 @pytest.mark.parametrize("steps", [[], [2]])
 @pytest.mark.parametrize("batch", [None, 1])
-def test_a_catalogue_must_have_an_item_when_the_graph_runs(batch, steps):
-    metric = tfr.MeanReciprocalRank(inputs="catalogue")
+def test_a_catalog_must_have_an_item_when_the_graph_runs(batch, steps):
+    metric = tfr.MeanReciprocalRank(inputs="catalog")
     update = tf.function(
         update_function(metric),
         input_signature=[

@@ -52,10 +52,10 @@ def ids(n):
     )
 
 
-def catalogue(n):
+def catalog(n):
     scores = np.random.default_rng(0).random((2, 40_000))
     relevant = np.arange(2 * n).reshape(2, n)
-    return partial(tfr.evaluate, relevant, scores, ["map@10"], inputs="catalogue")
+    return partial(tfr.evaluate, relevant, scores, ["map@10"], inputs="catalog")
 
 
 def columns(n, queries):
@@ -206,7 +206,7 @@ CASES = {
     "explained novelty": (lambda n: explained("alpha_dcg", n, 3), 2_000),
     "explained subtopics": (lambda n: explained("precision_ia", n, 3), 2_000),
     "ids": (ids, 20_000),
-    "catalogue": (catalogue, 6_000),
+    "catalog": (catalog, 6_000),
     "rows": (lambda n: rows(n, n // 20), 400_000),
     "rows of one query": (lambda n: rows(n, 1), 400_000),
     "rows by slice": (rows_by_slice, 10_000),

@@ -21,7 +21,7 @@ import tfrankmetrics as tfr
 INF = float("inf")
 ID_OBJECTS = metric_objects(metrics_supporting("ids"), without_float_options=True)
 CATALOGUE_OBJECTS = metric_objects(
-    metrics_supporting("catalogue"), without_float_options=True
+    metrics_supporting("catalog"), without_float_options=True
 )
 IDS = st.integers(0, 7)
 # For each format `y_true` and `y_pred`, and the same two lists as labels and scores.
@@ -38,7 +38,7 @@ EXAMPLES = {
         [[1, 0, 0, 1], [0, 1, -1, -1]],
         [[3, 2, 1, -INF], [2, 1, 0, 0]],
     ),
-    "catalogue": (
+    "catalog": (
         [[1, 0], [2, -1]],
         [[0.1, 0.2, 0.2], [0.9, 0.1, 0.5]],
         [[1, 1, 0], [0, 0, 1]],
@@ -149,7 +149,7 @@ def test_ids_give_the_values_of_labels(duplicates, queries):
 @given(data=st.data())
 @pytest.mark.usefixtures("run_eagerly")
 @pytest.mark.filterwarnings("ignore:`exclude` removes items")
-def test_a_catalogue_gives_the_values_of_labels(per_query, data):
+def test_a_catalog_gives_the_values_of_labels(per_query, data):
     shape = data.draw(st.tuples(st.integers(1, 12), st.integers(1, 9)))
     values = st.sampled_from([0.0, -0.0, 1.0, 2.5, np.nan, INF, -INF])
     scores = data.draw(hnp.arrays(np.float64, shape, elements=values))
@@ -160,11 +160,11 @@ def test_a_catalogue_gives_the_values_of_labels(per_query, data):
     exclude = data.draw(
         hnp.arrays(np.int64, (shape[0], 2), elements=items | st.just(-1))
     )
-    catalogue = tfr.evaluate(
+    catalog = tfr.evaluate(
         {"ids": relevant, "exclude": exclude},
         scores,
         CATALOGUE_OBJECTS,
-        inputs="catalogue",
+        inputs="catalog",
         per_query=True,
     )
     labels = np.zeros(shape)
@@ -177,18 +177,18 @@ def test_a_catalogue_gives_the_values_of_labels(per_query, data):
     expected = tfr.evaluate(
         labels, scores, CATALOGUE_OBJECTS, per_query=True, mask=mask
     )
-    for name, value in catalogue.items():
+    for name, value in catalog.items():
         np.testing.assert_allclose(
             value, expected[name], rtol=1e-9, atol=1e-12, err_msg=name
         )
     # In `fit`, a model can leave items out of its ranking with a score of -inf instead.
     names = ["ndcg@3", "map@3", "mrr@3", "recall@3"]
-    catalogue, model = (
-        tfr.evaluate(y_true, scores, names, inputs="catalogue", per_query=True)
+    catalog, model = (
+        tfr.evaluate(y_true, scores, names, inputs="catalog", per_query=True)
         for y_true in ({"ids": relevant, "exclude": exclude}, relevant)
     )
     for name in names:
-        np.testing.assert_array_equal(catalogue[name], model[name], err_msg=name)
+        np.testing.assert_array_equal(catalog[name], model[name], err_msg=name)
 
 
 def test_groups_and_query_ids_of_any_dtype():
@@ -359,11 +359,11 @@ def update_state(truth, inputs):
     "call",
     [
         lambda truth: tfr.evaluate(truth, [[0, 1]], ["ndcg"], inputs="ids"),
-        lambda truth: tfr.evaluate(truth, [[3, 2]], ["ndcg"], inputs="catalogue"),
+        lambda truth: tfr.evaluate(truth, [[3, 2]], ["ndcg"], inputs="catalog"),
         lambda truth: tfr.explain(truth, [[0, 1]], "ndcg", inputs="ids"),
         lambda truth: tfr.evaluate_retrieval([[1.0]], [[1.0], [2.0]], truth, ["ndcg"]),
         lambda truth: update_state(truth, "ids"),
-        lambda truth: update_state(truth, "catalogue"),
+        lambda truth: update_state(truth, "catalog"),
     ],
 )
 def test_an_id_with_two_grades_is_an_error(call):

@@ -86,7 +86,7 @@ def test_values_by_query_are_means_over_all_orders(k):
         [[0]] * len(SCORES),
         SCORES,
         at(BY_QUERY, k),
-        inputs="catalogue",
+        inputs="catalog",
         per_query=True,
         **{o: value for o, value in DATA.items() if o != "num_items"},
     )
@@ -129,7 +129,7 @@ def test_values_over_all_queries_come_from_the_mean_exposure(k, weights):
         [[0]] * len(SCORES),
         SCORES,
         at(OVER_ALL, k),
-        inputs="catalogue",
+        inputs="catalog",
         sample_weight=weights,
         by=slices,
     )
@@ -209,7 +209,7 @@ def test_rows_equal_lists():
         "query", "label", "score", names, data=shuffled, item_ids="item", **DATA
     )
     expected = tfr.evaluate(
-        [[0]] * len(SCORES), SCORES, names, inputs="catalogue", **DATA
+        [[0]] * len(SCORES), SCORES, names, inputs="catalog", **DATA
     )
     assert found == pytest.approx(expected, abs=1e-12)
 
@@ -219,7 +219,7 @@ def test_rows_equal_lists():
     [False, pytest.param(True, marks=pytest.mark.slow("compiles a program with XLA"))],
 )
 def test_graphs_equal_eager_calls(jit_compile):
-    metric = tfr.RankingMetrics(NAMES, inputs="catalogue", **DATA)
+    metric = tfr.RankingMetrics(NAMES, inputs="catalog", **DATA)
 
     @tf.function(
         input_signature=[
@@ -234,7 +234,7 @@ def test_graphs_equal_eager_calls(jit_compile):
     for rows in (slice(0, 2), slice(2, 6)):
         step([[0]] * len(SCORES[rows]), SCORES[rows])
     expected = tfr.evaluate(
-        [[0]] * len(SCORES), SCORES, NAMES, inputs="catalogue", **DATA
+        [[0]] * len(SCORES), SCORES, NAMES, inputs="catalog", **DATA
     )
     found = {name: float(value) for name, value in metric.result().items()}
     assert found == pytest.approx(expected, abs=1e-6)
@@ -267,7 +267,7 @@ def test_a_config_keeps_the_data(name):
 @pytest.mark.parametrize("kind", [np.asarray, tf.constant])
 @pytest.mark.parametrize("ties", ["expected", "stable"])
 @pytest.mark.parametrize("chunk_size", [None, 7])
-def test_retrieval_equals_the_scores_of_the_whole_catalogue(kind, ties, chunk_size):
+def test_retrieval_equals_the_scores_of_the_whole_catalog(kind, ties, chunk_size):
     """Whole numbers are often tied, also at a cutoff, and across chunks."""
     rng, size = np.random.default_rng(3), 40
     queries, candidates = (rng.integers(-1, 2, (n, 3)).astype("f") for n in (9, size))
@@ -284,7 +284,7 @@ def test_retrieval_equals_the_scores_of_the_whole_catalogue(kind, ties, chunk_si
     }
     names = [*at([*OVER_ALL, *BY_QUERY], 4), "mrr", "coverage@1"]
     scores = queries @ candidates.T
-    expected = tfr.evaluate(truth, scores, names, inputs="catalogue", **options)
+    expected = tfr.evaluate(truth, scores, names, inputs="catalog", **options)
     vectors, sizes = (kind(queries), kind(candidates)), {"chunk_size": chunk_size}
     found = tfr.evaluate_retrieval(
         *vectors, truth, names, batch_size=4, **sizes, **options
@@ -395,14 +395,14 @@ def test_metrics_of_items_need_items():
         tfr.evaluate_run({"q": ["a"]}, run, ["novelty"], popularity=[0.5, 0.5])
     with pytest.raises(ValueError, match="data for each item of the catalog"):
         scores = [[1.0, 2.0]]
-        tfr.evaluate([0], scores, ["novelty"], inputs="catalogue", popularity=[1.0])
+        tfr.evaluate([0], scores, ["novelty"], inputs="catalog", popularity=[1.0])
     with pytest.raises(ValueError, match="supports metrics of relevance only"):
         tfr.explain(*IDS, "coverage", 0, inputs="ids", num_items=3)
     with pytest.raises(ValueError, match="Pass num_items=V"):
         tfr.CatalogCoverage(k=3)
 
 
-def test_labels_with_item_ids_equal_a_catalogue():
+def test_labels_with_item_ids_equal_a_catalog():
     """The items of each list in another order, with padding among them."""
     rng = np.random.default_rng(1)
     ids = np.array([rng.permutation(ITEMS) for _ in SCORES])
@@ -414,7 +414,7 @@ def test_labels_with_item_ids_equal_a_catalogue():
     }
     with_padding = np.insert(scores, 2, 9.0, axis=1)
     truth = [[3]] * len(SCORES)
-    expected = tfr.evaluate(truth, SCORES, NAMES, inputs="catalogue", **DATA)
+    expected = tfr.evaluate(truth, SCORES, NAMES, inputs="catalog", **DATA)
     found = tfr.evaluate(padded, with_padding, NAMES, **DATA)
     assert found == pytest.approx(expected, abs=1e-12)
     metric = tfr.RankingMetrics(NAMES, **DATA)
@@ -446,14 +446,14 @@ def test_callbacks_report_the_values_of_functions():
     model.compile("sgd", loss)
     slices = ["a", "b"] * 6
     lists = tfr.EvaluateLists(
-        inputs, targets, NAMES, inputs="catalogue", by=slices, **DATA
+        inputs, targets, NAMES, inputs="catalog", by=slices, **DATA
     )
     logs = model.fit(
         inputs, targets, batch_size=5, callbacks=[lists], verbose=0
     ).history
     scores = model.predict(inputs, verbose=0)
     expected = tfr.evaluate(
-        targets[:, np.newaxis], scores, NAMES, inputs="catalogue", by=slices, **DATA
+        targets[:, np.newaxis], scores, NAMES, inputs="catalog", by=slices, **DATA
     )
     for name in NAMES:
         assert logs[f"val_{name}"][0] == pytest.approx(expected.whole[name], abs=1e-6)

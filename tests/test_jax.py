@@ -43,8 +43,8 @@ DATA = {
     "special scores": ("labels", MASKED, SPECIAL, WEIGHTS),
     "subtopics": ("labels", SUBTOPICS, SPECIAL, None),
     "ids": ("ids", IDS, RECOMMENDED, WEIGHTS[:, 0]),
-    "one relevant": ("catalogue", abs(IDS[:, :1]), OF_ITEMS, None),
-    "several relevant": ("catalogue", EXCLUDED, OF_ITEMS, WEIGHTS[:, 0]),
+    "one relevant": ("catalog", abs(IDS[:, :1]), OF_ITEMS, None),
+    "several relevant": ("catalog", EXCLUDED, OF_ITEMS, WEIGHTS[:, 0]),
 }
 NAMES = ["ndcg@10", "map@10", "mrr@10", "err@10", "opa"]
 # Without a mask, `judged` warns that it counts no item as unjudged.

@@ -434,12 +434,12 @@ def test_a_model_with_a_metric_of_ids_is_built_on_replicas():
     devices = [device.name for device in tf.config.list_logical_devices("CPU")[:2]]
     with tf.distribute.MirroredStrategy(devices).scope():
         model = keras.Sequential([keras.layers.Dense(9)])
-        metrics = [tfr.MeanReciprocalRank(inputs="catalogue")]
+        metrics = [tfr.MeanReciprocalRank(inputs="catalog")]
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         model.compile("sgd", loss, metrics=metrics)
     logs = model.evaluate(features, ids, verbose=0, return_dict=True)
     scores = model.predict(features, verbose=0)
-    found = tfr.evaluate(ids, scores, ["mrr"], inputs="catalogue")
+    found = tfr.evaluate(ids, scores, ["mrr"], inputs="catalog")
     assert logs["mrr"] == pytest.approx(found["mrr"], rel=1e-6)
 
 

@@ -89,11 +89,11 @@ def test_the_backend_is_used_and_tensorflow_is_not_imported():
         ("labels", LABELS, SCORES),
         ("ids", IDS, RECOMMENDED),
         (
-            "catalogue",
+            "catalog",
             np.abs(IDS[:, :1]),
             np.round(RNG.normal(size=(QUERIES, CATALOGUE))),
         ),
-        ("catalogue", IDS, RNG.normal(size=(QUERIES, CATALOGUE))),
+        ("catalog", IDS, RNG.normal(size=(QUERIES, CATALOGUE))),
     ],
     ids=["labels", "ids", "one relevant", "several relevant"],
 )
@@ -140,7 +140,7 @@ UPDATES = {
             RNG.normal(size=(4, 2, CATALOGUE)).astype("float32"),
             WEIGHTS[:4],
         ),
-        {"inputs": "catalogue"},
+        {"inputs": "catalog"},
     ),
 }  # fmt: skip
 
@@ -169,7 +169,7 @@ def test_invalid_data_raise_or_warn():
     with pytest.raises(ValueError, match="must be of the same shape"):
         tfr.NDCG().update_state(LABELS[:, 1:], SCORES)
     with pytest.raises(ValueError, match="positions in the catalog"):
-        tfr.NDCG(inputs="catalogue").update_state([7], [[0.1, 0.2]])
+        tfr.NDCG(inputs="catalog").update_state([7], [[0.1, 0.2]])
     metric = tfr.NDCG()
     metric.update_state([[np.nan, 1.0]], [[0.1, 0.2]])
     with pytest.warns(tfr.RankingWarning, match="NaN"):

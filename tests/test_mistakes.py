@@ -76,7 +76,7 @@ def test_zeros_and_ones_as_ids_are_a_warning():
     tfr.evaluate([[3, 1, 0]], [[0, 1, 2]], ["mrr"], inputs="ids")
 
 
-def test_a_result_of_nan_without_a_catalogue_does_not_speak_of_one():
+def test_a_result_of_nan_without_a_catalog_does_not_speak_of_one():
     metric = tfr.NDCG()
     metric.update_state([[np.nan]], [[1.0]])
     with pytest.warns(tfr.RankingWarning, match="a label or weight") as caught:
@@ -199,7 +199,7 @@ def test_how_long_and_how_relevant_a_flat_list_must_be():
 
 @pytest.mark.parametrize("way", ["graph", XLA])
 def test_a_result_of_nan_in_a_metric_says_why(way):
-    metric = tfr.RankingMetrics(["ndcg@3"], inputs="catalogue")
+    metric = tfr.RankingMetrics(["ndcg@3"], inputs="catalog")
     update = run_as(way, update_function(metric))
     metric.result()  # NaN before any query
     update(tf.constant([[2]]), tf.constant(SCORES[:1]))
@@ -213,7 +213,7 @@ def test_a_result_of_nan_in_a_metric_says_why(way):
 
 
 def test_item_ids_for_positions_in_a_batch_are_an_error_in_eager_code():
-    metric = tfr.MeanReciprocalRank(inputs="catalogue")
+    metric = tfr.MeanReciprocalRank(inputs="catalog")
     message = "positions in the catalog, from 0 to 3.* pass y_true=tf.range"
     with pytest.raises(ValueError, match=message):
         metric.update_state([20, 21, 22, 23], np.eye(4))
@@ -236,7 +236,7 @@ def test_a_twentieth_of_the_relevant_items_is_too_many_to_exclude(
     exclude = np.where(np.arange(relevant) < excluded, 0, -1)[:, np.newaxis]
     y_true, scores = {"ids": [0] * relevant, "exclude": exclude}, np.eye(relevant, 4)
     messages = messages_of(
-        lambda: tfr.evaluate(y_true, scores, ["mrr"], inputs="catalogue")
+        lambda: tfr.evaluate(y_true, scores, ["mrr"], inputs="catalog")
     )
     assert bool(messages) == warns
 
@@ -266,12 +266,12 @@ def epoch_of_rows():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: tfr.evaluate([0] * 4, ALL_NAN, ["mrr"], inputs="catalogue"),
+        lambda: tfr.evaluate([0] * 4, ALL_NAN, ["mrr"], inputs="catalog"),
         lambda: tfr.evaluate_retrieval(*NAN_VECTORS, [0] * 4, ["mrr"]),
         lambda: tfr.retrieve(*NAN_VECTORS, k=1),
         epoch_of_rows,
     ],
-    ids=["catalogue", "evaluate_retrieval", "retrieve", "EvaluateRows"],
+    ids=["catalog", "evaluate_retrieval", "retrieve", "EvaluateRows"],
 )
 def test_a_model_that_has_diverged_has_the_value_of_a_random_order(call):
     message = r"Scores must be numbers\. Received: NaN for 20 of 20 scores"
@@ -492,15 +492,15 @@ BEST_FIRST = (RANKS < 2).astype(int)  # the labels of two relevant items
 
 
 @pytest.mark.parametrize("ranks", [RANKS, RANKS + 1, RANKS + 1.0, np.float32(RANKS)])
-@pytest.mark.parametrize("inputs", ["labels", "catalogue", "padded"])
+@pytest.mark.parametrize("inputs", ["labels", "catalog", "padded"])
 def test_ranks_are_no_scores_if_the_best_are_lowest(ranks, inputs):
     labels, expected = BEST_FIRST, "scores that look like ranks"
     if inputs == "padded":
         labels = np.pad(labels, [[0, 0], [0, 2]], constant_values=-1)
         ranks = np.pad(ranks, [[0, 0], [0, 2]])
-    elif inputs == "catalogue":
+    elif inputs == "catalog":
         labels = np.nonzero(labels)[1].reshape(10, 2)
-    inputs = "catalogue" if inputs == "catalogue" else "labels"
+    inputs = "catalog" if inputs == "catalog" else "labels"
 
     def messages(scores, **options):
         of_evaluate = lambda: tfr.evaluate(  # noqa: E731
@@ -592,7 +592,7 @@ def test_few_scores_and_lists_without_relevant_items_are_no_ranks():
     with pytest.warns(tfr.RankingWarning, match="look like ranks"):
         tfr.evaluate(stars, [[1, 2, 3, 4]] * 10, ["ndcg"])
     with pytest.raises(ValueError, match="recommended ids rather than scores"):
-        tfr.evaluate([[39]] * 10, RANKS, ["mrr"], inputs="catalogue")
+        tfr.evaluate([[39]] * 10, RANKS, ["mrr"], inputs="catalog")
 
 
 def test_one_metric_object_for_two_outputs_is_an_error():
@@ -667,7 +667,7 @@ VECTORS = np.eye(3)
             ids("abc"), [["a"], ["b"], ["c"]], ["mrr"], inputs="ids"
         ),
         lambda ids: tfr.evaluate([[0], [1], [2]], ids(range(3)), ["mrr"], inputs="ids"),
-        lambda ids: tfr.evaluate(ids(range(3)), VECTORS, ["mrr"], inputs="catalogue"),
+        lambda ids: tfr.evaluate(ids(range(3)), VECTORS, ["mrr"], inputs="catalog"),
         lambda ids: tfr.evaluate([[1, 0]] * 3, ids(range(3)), ["mrr"]),
         lambda ids: tfr.evaluate_retrieval(VECTORS, VECTORS, ids(range(3)), ["mrr"]),
         lambda ids: tfr.evaluate_retrieval(

@@ -121,7 +121,7 @@ hits = tfr.MeanAveragePrecision(k=2, denominator="hits")
 assert tfr.evaluate(*lists, [hits]) == {"map@2": 1.0}
 assert tfr.evaluate([[5, 7]], [[5, 6]], ["recall@2"], inputs="ids") == {"recall@2": 0.5}
 scores = [[3.0, 2.0, 1.0]]
-assert tfr.evaluate([[1]], scores, ["mrr"], inputs="catalogue") == {"mrr": 0.5}
+assert tfr.evaluate([[1]], scores, ["mrr"], inputs="catalog") == {"mrr": 0.5}
 assert tfr.evaluate_rows([1, 1], [0, 1], [0.2, 0.1], ["mrr"]) == {"mrr": 0.5}
 run = {"q": {"a": 1.0, "b": 0.5}}
 values = tfr.evaluate_run({"q": {"b": 1}}, run, ["mrr"], per_query=True)

@@ -23,8 +23,8 @@ def test_all_formats_and_separate_cutoffs_give_the_same_values():
     assert tfr.evaluate_rows(*rows, names, **skip) == pytest.approx(expected, rel=1e-14)
     ids = np.where(RELEVANT, np.arange(6), -1)
     y_true = {"ids": ids, "relevance": RELEVANT * INVERSE}
-    catalogue = tfr.evaluate(y_true, SCORES, names, inputs="catalogue", **skip)
-    assert catalogue == pytest.approx(expected, rel=1e-14)
+    catalog = tfr.evaluate(y_true, SCORES, names, inputs="catalog", **skip)
+    assert catalog == pytest.approx(expected, rel=1e-14)
     recommended = np.argsort(-SCORES, axis=1)
     of_ids = tfr.evaluate(y_true, recommended, names, inputs="ids", **skip)
     assert of_ids == pytest.approx(expected, rel=1e-14)

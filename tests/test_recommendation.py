@@ -29,9 +29,9 @@ def test_a_query_with_ids_counts_whatever_was_retrieved():
     """Its value is 0, whether ids have the grade 0 or all items are excluded."""
     for relevance, scores in itertools.product((0, 1), ([1.0, -np.inf], [-np.inf] * 2)):
         y_true = {"ids": [[1]], "relevance": [[relevance]]}
-        found = tfr.evaluate(y_true, [scores], ["mrr", "ndcg"], inputs="catalogue")
+        found = tfr.evaluate(y_true, [scores], ["mrr", "ndcg"], inputs="catalog")
         assert found == {"mrr": 0.0, "ndcg": 0.0}
-    padding = tfr.evaluate([[-1]], [[1.0, 2.0]], ["mrr"], inputs="catalogue")
+    padding = tfr.evaluate([[-1]], [[1.0, 2.0]], ["mrr"], inputs="catalog")
     assert math.isnan(padding["mrr"])
 
 
@@ -41,10 +41,10 @@ def test_seen_items_are_excluded_by_ids_or_by_scores():
     relevant, seen = rng.integers(0, 12, (5, 1)), rng.integers(-1, 12, (5, 3))
     seen = np.where(seen == relevant, -1, seen)
     expected = tfr.evaluate(
-        {"ids": relevant, "exclude": seen}, scores, NAMES, inputs="catalogue"
+        {"ids": relevant, "exclude": seen}, scores, NAMES, inputs="catalog"
     )
-    with_seen = tfr.evaluate(relevant, scores, NAMES, inputs="catalogue")
-    by_dict = tfr.RankingMetrics(NAMES, inputs="catalogue")
+    with_seen = tfr.evaluate(relevant, scores, NAMES, inputs="catalog")
+    by_dict = tfr.RankingMetrics(NAMES, inputs="catalog")
 
     @tf.function
     def update(ids, exclude, scores):
@@ -54,7 +54,7 @@ def test_seen_items_are_excluded_by_ids_or_by_scores():
     assert_same(by_dict.result(), expected)
     for row, items in zip(scores, seen):
         row[items[items >= 0]] = -np.inf
-    by_model = tfr.evaluate(relevant, scores, NAMES, inputs="catalogue")
+    by_model = tfr.evaluate(relevant, scores, NAMES, inputs="catalog")
     assert by_model == expected
     assert with_seen != expected
 
@@ -63,7 +63,7 @@ def test_seen_items_are_excluded_by_ids_or_by_scores():
     ("way", "names"),
     [
         ("graph", ["ndcg", "map", "mrr", "auc", "recall"]),
-        pytest.param("xla", metrics_supporting("catalogue"), marks=SWEEP),
+        pytest.param("xla", metrics_supporting("catalog"), marks=SWEEP),
     ],
     ids=["five metrics in a graph", "all metrics under XLA"],
 )
@@ -79,10 +79,10 @@ def test_eager_graph_and_xla_agree(relevant, names, way):
         for name in ("ndcg", "mrr", "auc")
         for ties in ("stable", "best")
     ]
-    metric = tfr.RankingMetrics(metrics, inputs="catalogue")
+    metric = tfr.RankingMetrics(metrics, inputs="catalog")
     run_as(way, update_function(metric))(tf.constant(ids), tf.constant(scores))
     with run_eagerly():
-        eager = tfr.evaluate(ids, scores, metrics, inputs="catalogue")
+        eager = tfr.evaluate(ids, scores, metrics, inputs="catalog")
     assert results(metric) == pytest.approx(eager, rel=1e-6)
 
 
@@ -92,7 +92,7 @@ def test_query_and_step_weights():
 
     def weighted(weights):
         (value,) = tfr.evaluate(
-            ids, scores, ["mrr"], inputs="catalogue", sample_weight=weights
+            ids, scores, ["mrr"], inputs="catalog", sample_weight=weights
         ).values()
         return value
 
@@ -106,7 +106,7 @@ def test_query_and_step_weights():
 
 
 IDS = {"inputs": "ids", "y_true": [[1, 2]], "y_pred": [[2, 3, 1]]}
-CATALOGUE = {"inputs": "catalogue", "y_true": [1], "y_pred": [[0.1, 0.2, 0.3]]}
+CATALOGUE = {"inputs": "catalog", "y_true": [1], "y_pred": [[0.1, 0.2, 0.3]]}
 
 
 @pytest.mark.parametrize(
@@ -155,10 +155,10 @@ CATALOGUE = {"inputs": "catalogue", "y_true": [1], "y_pred": [[0.1, 0.2, 0.3]]}
         ({**IDS, "y_true": [[1], [2]], "y_pred": [[1], [2]], "sample_weight": [[1], []]}, "rows of equal length", "[1 0]"),
         ({**CATALOGUE, "y_pred": [[0.1], [0.2, 0.3]]}, "must be dense", "unequal length"),
         ({**CATALOGUE, "y_pred": [["a"]]}, "must hold real numbers of at most 64 bits", "U1"),
-        ({**CATALOGUE, "duplicates": "all"}, "is for inputs='ids'", "'catalogue'"),
+        ({**CATALOGUE, "duplicates": "all"}, "is for inputs='ids'", "'catalog'"),
         ({**IDS, "duplicates": "none"}, "'first', 'all'", "'none'"),
-        ({**IDS, "inputs": "id"}, "'labels', 'ids', 'catalogue'", "'id'"),
-        ({**IDS, "metrics": [tfr.NDCG(inputs="catalogue")]}, "read the same data", "catalogue"),
+        ({**IDS, "inputs": "id"}, "'labels', 'ids', 'catalog'", "'id'"),
+        ({**IDS, "metrics": [tfr.NDCG(inputs="catalog")]}, "read the same data", "catalog"),
     ],
 )  # fmt: skip
 def test_invalid_arguments_raise(arguments, rule, received):
@@ -208,7 +208,7 @@ def test_ids_of_one_query_and_one_id_for_each_query():
     assert two["mrr"].tolist() == [1 / 3, 1]
 
 
-IDS_OR_SCORES = [("ids", [[1, 2, 0]]), ("catalogue", [[1.0, 3.0, 2.0]])]
+IDS_OR_SCORES = [("ids", [[1, 2, 0]]), ("catalog", [[1.0, 3.0, 2.0]])]
 
 
 @pytest.mark.parametrize(("inputs", "y_pred"), IDS_OR_SCORES)
@@ -232,7 +232,7 @@ def test_two_relevant_ids_in_a_graph_that_knows_all_sizes(
     assert results(metric) == {"dcg": dcg, "recall@2": recall}
 
 
-def test_catalogues_as_small_as_a_list_of_ids():
+def test_catalogs_as_small_as_a_list_of_ids():
     """The ids are of the scores' shape, but not labels."""
     for ids, scores, recall in (
         ([[0, 1]], [[0.1, 0.2]], 1 / 2),
@@ -240,15 +240,15 @@ def test_catalogues_as_small_as_a_list_of_ids():
         ([[1]], [[0.1, 0.2]], 1),
         ([[0]], [[0.1]], 1),
     ):
-        values = tfr.evaluate(ids, scores, ["recall@1"], inputs="catalogue")
+        values = tfr.evaluate(ids, scores, ["recall@1"], inputs="catalog")
         assert values == {"recall@1": recall}
     # Steps of a sequence, with a weight for the sequence, and a batch without queries.
     values = tfr.evaluate(
-        [[0, -1]], [[[0.1], [0.2]]], ["mrr"], inputs="catalogue", sample_weight=[2.0]
+        [[0, -1]], [[[0.1], [0.2]]], ["mrr"], inputs="catalog", sample_weight=[2.0]
     )
     assert values == {"mrr": 1}
     none = np.zeros((0, 1), int), np.zeros((0, 3))
-    assert np.isnan(tfr.evaluate(*none, ["mrr"], inputs="catalogue")["mrr"])
+    assert np.isnan(tfr.evaluate(*none, ["mrr"], inputs="catalog")["mrr"])
 
 
 TEN_SCORES = [[2.0, 3.0, 0.0, 1.0, *[0.0] * 6]]
@@ -258,7 +258,7 @@ TEN_SCORES = [[2.0, 3.0, 0.0, 1.0, *[0.0] * 6]]
     ("inputs", "y_pred", "megabytes"),
     [
         ("ids", [[1, 0, 3, *range(4, 9)]], 25),
-        ("catalogue", TEN_SCORES, 60),
+        ("catalog", TEN_SCORES, 60),
         ("labels", TEN_SCORES, 80),
     ],
 )
@@ -284,23 +284,23 @@ def test_excluded_items_are_removed_unless_relevant():
     scores = [[0.5, 0.9, 0.1, 0.7]]
     for ids in ({"ids": [[0]]}, {"ids": [[0, 3]], "relevance": [[1, 0]]}):
         query = {**ids, "exclude": [[3]]}
-        auc = tfr.evaluate(query, scores, ["auc"], inputs="catalogue")["auc"]
+        auc = tfr.evaluate(query, scores, ["auc"], inputs="catalog")["auc"]
         assert auc == 1 / 2  # above item 2, below item 1
 
 
 @pytest.mark.parametrize("size", [249, 250, 251, 1000, 70_001])
-def test_ranks_in_catalogues_of_any_size(size):
+def test_ranks_in_catalogs_of_any_size(size):
     """Ranks are counted in blocks of 250 scores. The lists have known ranks."""
     scores = np.arange(size, 0, -1.0)[np.newaxis].repeat(4, axis=0)
     scores[2, :200] = scores[2, 100]  # 200 tied items at the top
     scores[3, -3:] = np.nan, -np.inf, np.nan
     relevant = [0, size - 1, 100, size - 1]
     values = tfr.evaluate(
-        relevant, scores, ["arp"], inputs="catalogue", average="macro", per_query=True
+        relevant, scores, ["arp"], inputs="catalog", average="macro", per_query=True
     )
     assert values["arp"].tolist() == [1, size, 100.5, size - 1.5]
     hits = tfr.evaluate(
-        relevant, scores, ["hit_rate@100"], inputs="catalogue", per_query=True
+        relevant, scores, ["hit_rate@100"], inputs="catalog", per_query=True
     )
     assert hits["hit_rate@100"] == pytest.approx([1, 0, 0.5, 0], rel=1e-12)
 
@@ -310,17 +310,17 @@ def test_ranks_in_catalogues_of_any_size(size):
 def test_nan_ranks_below_the_lowest_number(relevant, dtype):
     lowest = np.finfo(dtype).min
     scores = np.array([[lowest, np.nan, -np.inf]], dtype)
-    values = tfr.evaluate(relevant, scores, ["mrr", "auc"], inputs="catalogue")
+    values = tfr.evaluate(relevant, scores, ["mrr", "auc"], inputs="catalog")
     assert values == {"mrr": 1, "auc": 1}
     assert tfr.evaluate([[1, 0, 0]], scores, ["mrr", "auc"]) == values
 
 
-def test_catalogues_with_many_relevant_items_need_little_memory():
+def test_catalogs_with_many_relevant_items_need_little_memory():
     """A tensor of items times relevant items, [16, 20000, 500], would take 1.3 GB."""
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     scores = np.random.default_rng(0).normal(size=(16, 20_000)).astype("f4")
     relevant = np.argsort(scores, axis=1)[:, -1000::2]
-    values = tfr.evaluate(relevant, scores, ["auc", "recall@1000"], inputs="catalogue")
+    values = tfr.evaluate(relevant, scores, ["auc", "recall@1000"], inputs="catalog")
     assert values["recall@1000"] == 1.0
     # Relevant items have ranks 2, 4, ... 1000, so i others are above the i-th one.
     above = np.arange(1, 501)
@@ -334,11 +334,11 @@ def test_catalogues_with_many_relevant_items_need_little_memory():
     [
         ("ids", [[1, -2]], [[1, 2]]),
         ("ids", [[1, 2]], [[1, -1, 2]]),
-        ("catalogue", [3], [[0.1, 0.2, 0.3]]),
-        ("catalogue", [-2], [[0.1, 0.2, 0.3]]),
-        ("catalogue", [[0, 3]], [[0.1, 0.2, 0.3]]),
-        ("catalogue", [1], [[0.1]]),
-        ("catalogue", {"ids": [1], "exclude": [[3]]}, [[0.1, 0.2, 0.3]]),
+        ("catalog", [3], [[0.1, 0.2, 0.3]]),
+        ("catalog", [-2], [[0.1, 0.2, 0.3]]),
+        ("catalog", [[0, 3]], [[0.1, 0.2, 0.3]]),
+        ("catalog", [1], [[0.1]]),
+        ("catalog", {"ids": [1], "exclude": [[3]]}, [[0.1, 0.2, 0.3]]),
     ],
 )
 def test_invalid_ids_make_the_result_nan(inputs, y_true, y_pred):
@@ -352,7 +352,7 @@ def test_invalid_ids_make_the_result_nan(inputs, y_true, y_pred):
     )
     with pytest.warns(tfr.RankingWarning, match="is NaN, since an update received"):
         assert np.isnan(metric.result())
-    if inputs == "catalogue":
+    if inputs == "catalog":
         with pytest.raises(ValueError, match="Ids must be positions in the catalog"):
             metric.update_state(y_true, y_pred)
 

@@ -20,7 +20,7 @@ RELEVANT = [0, 2, 3]
 WITHOUT_CUTOFF = sorted(
     name
     for name, declaration in METRICS.items()
-    if "catalogue" in declaration.inputs and name != "judged"
+    if "catalog" in declaration.inputs and name != "judged"
 )
 NAMES = WITHOUT_CUTOFF + [
     f"{name}@{k}" for name in WITHOUT_CUTOFF for k in (1, 5) if METRICS[name].has_cutoff
@@ -108,7 +108,7 @@ def check_random_catalog(seed, kind):
         names.append("mean_popularity@3")
         options["popularity"] = rng.uniform(0.1, 1, number)
     options |= {"per_query": True, "ties": ties}
-    expected = tfr.evaluate(truth, scores, names, inputs="catalogue", **options)
+    expected = tfr.evaluate(truth, scores, names, inputs="catalog", **options)
     size = int(rng.choice([*((1, 7) if number < 100 else (60, 70)), 333, 65_536]))
     sizes = {"batch_size": int(rng.choice([1, 3, 256])), "chunk_size": size, **score}
     vectors = IN_LIBRARY.get(kind, np.asarray)
@@ -342,7 +342,7 @@ def test_labels_in_place_of_positions_are_a_warning():
         tfr.evaluate_retrieval(QUERIES, CANDIDATES, padded, ["mrr"])
 
 
-def test_padded_positions_as_wide_as_the_catalogue_are_no_labels():
+def test_padded_positions_as_wide_as_the_catalog_are_no_labels():
     relevant = [[0, -1, -1, -1], [1, 0, -1, -1], [-1, -1, -1, -1]]
     found = tfr.evaluate_retrieval(
         QUERIES, CANDIDATES, relevant, ["recall@1"], per_query=True
@@ -606,7 +606,7 @@ def test_vectors_of_two_dtypes():
         candidates = tf.cast(4 * np.array(CANDIDATES), dtype)
         found = tfr.evaluate_retrieval(queries, candidates, RELEVANT, ["arp"])
         scores = np.array(QUERIES) @ np.asarray(candidates, float).T
-        expected = tfr.evaluate(RELEVANT, scores, ["arp"], inputs="catalogue")
+        expected = tfr.evaluate(RELEVANT, scores, ["arp"], inputs="catalog")
         assert found == pytest.approx(expected)
 
 

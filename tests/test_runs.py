@@ -615,7 +615,7 @@ def test_an_infinite_distance_means_not_retrieved():
         "recall": 1 / 2,
         "mrr": 1 / 2,
     }
-    catalogue = tfr.evaluate([[2]], distances, ["mrr"], inputs="catalog", **lists)
-    assert catalogue == {"mrr": 1 / 2}
+    catalog = tfr.evaluate([[2]], distances, ["mrr"], inputs="catalog", **lists)
+    assert catalog == {"mrr": 1 / 2}
     with pytest.raises(ValueError, match="lower_is_better=True requires scores"):
         tfr.evaluate([[1]], [[1, 2]], ["mrr"], inputs="ids", **lists)

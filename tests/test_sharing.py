@@ -94,7 +94,7 @@ def test_other_input_formats_are_read_again():
     """Labels, ids and the scores of a catalog may be the same two tensors."""
     relevant, ranked = tf.constant([[0, 1], [1, -1]]), tf.constant([[1, 1], [1, 3]])
     forms = [{}, {"inputs": "ids"}, {"inputs": "ids", "duplicates": "all"}]
-    forms.append({"inputs": "catalogue"})
+    forms.append({"inputs": "catalog"})
     metrics = [tfr.RankingMetrics(["mrr", "precision"], **form) for form in forms]
 
     @tf.function

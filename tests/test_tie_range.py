@@ -88,7 +88,7 @@ def test_best_and_worst_sort_by_the_gain_of_each_metric():
 
 @pytest.mark.parametrize("way", ["eager", "graph", XLA])
 @pytest.mark.parametrize("ties", ["best", "worst"])
-def test_best_and_worst_in_a_catalogue(ties, way):
+def test_best_and_worst_in_a_catalog(ties, way):
     rng = np.random.default_rng(0)
     scores = rng.integers(0, 3, (20, 9)).astype("float32")
     ids = np.stack([rng.permutation(9)[:3] for _ in range(20)])
@@ -102,7 +102,7 @@ def test_best_and_worst_in_a_catalogue(ties, way):
                 labels[row, item] = of_grades[position]
     names = ["ndcg@3", "mrr", "map@5", "err@2"]
     expected = tfr.evaluate(labels, scores, names, ties=ties)
-    metric = tfr.RankingMetrics(names, ties=ties, inputs="catalogue", dtype="float64")
+    metric = tfr.RankingMetrics(names, ties=ties, inputs="catalog", dtype="float64")
     update = run_as(way, update_function(metric))
     update({"ids": tf.constant(ids), "relevance": tf.constant(grades)}, scores)
     assert results(metric) == pytest.approx(expected, rel=1e-12)
@@ -130,7 +130,7 @@ def test_the_best_order_of_subtopics_is_refused():
 
 
 @pytest.mark.parametrize("way", ["eager", "graph", XLA])
-def test_tied_in_a_catalogue(way):
+def test_tied_in_a_catalog(way):
     scores = np.array([[3, 1, 1, 1, 0], [3, 2, 1, 0, 0], [4, 3, 2, 1, 1]], "float32")
     for ids, expected in (
         ([[1], [0], [4]], [0, 1 / 3, 1 / 3, 2 / 3]),
@@ -138,7 +138,7 @@ def test_tied_in_a_catalogue(way):
         ([[1, 2, 2], [3, 1, -1], [4, 3, -1]], [0, 1 / 3, 1 / 3, 2 / 3]),
     ):
         names = ["tied@1", "tied@2", "tied@3", "tied@5"]
-        metric = tfr.RankingMetrics(names, inputs="catalogue", dtype="float64")
+        metric = tfr.RankingMetrics(names, inputs="catalog", dtype="float64")
         update = run_as(way, update_function(metric))
         update(tf.constant(ids), tf.constant(scores))
         assert [*results(metric).values()] == pytest.approx(expected)

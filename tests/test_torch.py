@@ -110,12 +110,12 @@ DATA = {
         "labels",
     ),
     "ids": (IDS, np.argsort(CATALOGUE, axis=1)[:, :9], RNG.random(40), "ids"),
-    "one relevant": (np.abs(IDS[:, :1]), CATALOGUE, None, "catalogue"),
+    "one relevant": (np.abs(IDS[:, :1]), CATALOGUE, None, "catalog"),
     "exclude": (
         {"ids": IDS, "relevance": IDS % 4 / 2, "exclude": EXCLUDED},
         CATALOGUE,
         None,
-        "catalogue",
+        "catalog",
     ),
 }
 
@@ -226,7 +226,7 @@ def test_an_update_reads_no_tensor(name):
 
 
 @pytest.mark.parametrize("data", ["ids", "exclude"])
-def test_an_update_of_ids_and_of_a_catalogue_reads_no_tensor(data):
+def test_an_update_of_ids_and_of_a_catalog_reads_no_tensor(data):
     *arrays, inputs = DATA[data]
     metric = tfr.RankingMetrics(["ndcg@5", "mrr", "recall@5"], inputs=inputs)
     arrays = on_device(arrays)
@@ -299,7 +299,7 @@ def test_results_of_an_earlier_step_are_not_used():
 
 
 def test_invalid_values_are_found_by_the_result():
-    metric = tfr.NDCG(inputs="catalogue", name="found")
+    metric = tfr.NDCG(inputs="catalog", name="found")
     update(metric, np.array([40]), CATALOGUE[:1])
     with pytest.warns(tfr.RankingWarning, match="an id outside of the catalog"):
         assert np.isnan(float(metric.result()))

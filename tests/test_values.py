@@ -92,7 +92,7 @@ def test_lists_with_one_item(name, label):
         assert value(name, [label], k=k) == pytest.approx(expected, nan_ok=True)
 
 
-def test_averages_of_auc_in_a_catalogue():
+def test_averages_of_auc_in_a_catalog():
     ids, scores = [[0, -1], [0, 2]], [[3.0, 2.0, 1.0, 0.0], [3.0, 2.0, 1.0, -np.inf]]
     relevant = [1, 2]
     # An item of the second query that is excluded is not in its list, and one with a
@@ -103,7 +103,7 @@ def test_averages_of_auc_in_a_catalogue():
     ):
         for average, weights in (("items", items), ("relevant", relevant)):
             found = tfr.evaluate(
-                y_true, scores, ["auc"], inputs="catalogue", average=average
+                y_true, scores, ["auc"], inputs="catalog", average=average
             )
             assert found["auc"] == pytest.approx(np.average(aucs, weights=weights))
 

@@ -74,7 +74,7 @@ TensorFunction = Callable[[Any], Any]
 _ABOVE_0 = Rule("a finite number above 0", lambda x: is_finite(x) and x > 0)
 
 # How the data are read.
-Inputs = Literal["labels", "ids", "catalogue"]
+Inputs = Literal["labels", "ids", "catalog"]
 Duplicates = Literal["first", "all"]
 # The definition of the metric.
 Cutoff = Annotated[

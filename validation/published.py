@@ -108,7 +108,7 @@ def of_ranks(model: str, metric: str) -> float:
     scores = -np.arange(NUM_ITEMS, dtype=float)
     relevant = np.array(RANKS[model]) - 1
     everything = np.tile(scores, (len(relevant), 1))
-    return tfr.evaluate(relevant, everything, [metric], inputs="catalogue")[metric]
+    return tfr.evaluate(relevant, everything, [metric], inputs="catalog")[metric]
 
 
 def expected_of_sampled_ap(model: str) -> float:

@@ -102,7 +102,7 @@ def test_batch_metrics_of_tensorflow_recommenders():
     theirs = tf.keras.metrics.TopKCategoricalAccuracy(k=5)
     tfrs.tasks.Retrieval(batch_metrics=[theirs])(queries, candidates)
     ours = tfr.evaluate(
-        np.arange(40), queries @ candidates.T, ["hit_rate@5"], inputs="catalogue"
+        np.arange(40), queries @ candidates.T, ["hit_rate@5"], inputs="catalog"
     )
     assert 0 < ours["hit_rate@5"] < 1
     assert ours["hit_rate@5"] == pytest.approx(float(theirs.result()))

@@ -97,7 +97,7 @@ def test_top_k_accuracy_of_tensorflow_recommenders(kind, compare):
         relevant,
         queries @ items.T,
         [f"hit_rate@{k}" for k in cutoffs],
-        inputs="catalogue",
+        inputs="catalog",
         convention="tfrs",
     )
     compare(

@@ -724,7 +724,7 @@ def write_users(path, number=40):
 @pytest.mark.parametrize(
     ("inputs", "label_key", "output"),
     [
-        ("catalogue", "relevant", "scores"),
+        ("catalog", "relevant", "scores"),
         ("ids", "relevant", "ids"),
         ("ids", "named", "names"),
     ],
@@ -764,8 +764,8 @@ def test_two_retrieval_models(tmp_path, inputs, label_key, output):
 @pytest.mark.parametrize(
     ("predictions", "arguments", "message"),
     [
-        ([[0.1, 0.2], [0.3, 0.4, 0.5]], {"inputs": "catalogue"}, r"catalog, \[V\]"),
-        ([[0.1, 0.2], [0.3, 0.4]], {"inputs": "catalogue"}, "positions in the cat"),
+        ([[0.1, 0.2], [0.3, 0.4, 0.5]], {"inputs": "catalog"}, r"catalog, \[V\]"),
+        ([[0.1, 0.2], [0.3, 0.4]], {"inputs": "catalog"}, "positions in the cat"),
         (
             [["a"], ["b"]],
             {"inputs": "ids"},

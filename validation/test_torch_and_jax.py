@@ -59,9 +59,7 @@ CALLS = {
     "ids": lambda of: tfr.evaluate(
         of(IDS), of(IDS[:, ::-1].copy() + 1), NAMES, inputs="ids"
     ),
-    "catalogue": lambda of: tfr.evaluate(
-        of(IDS), of(SCORES), NAMES, inputs="catalogue"
-    ),
+    "catalog": lambda of: tfr.evaluate(of(IDS), of(SCORES), NAMES, inputs="catalog"),
     "rows": lambda of: (
         tfr.evaluate_rows(
             of(QUERIES), of(LABELS.ravel()), of(SCORES.ravel()), NAMES, by=of(QUERIES)
@@ -133,7 +131,7 @@ def test_sparse_tensors_are_an_error(sparse):
     for call in (
         lambda: tfr.evaluate(LABELS, scores, NAMES),
         lambda: tfr.evaluate(scores, SCORES, NAMES),
-        lambda: tfr.evaluate(IDS, scores, NAMES, inputs="catalogue"),
+        lambda: tfr.evaluate(IDS, scores, NAMES, inputs="catalog"),
         lambda: tfr.evaluate(IDS, scores, NAMES, inputs="ids"),
         lambda: tfr.evaluate_rows(QUERIES, LABELS.ravel(), scores, NAMES),
         lambda: tfr.evaluate_retrieval(scores, SCORES, [0, 1], NAMES),

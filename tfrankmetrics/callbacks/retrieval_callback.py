@@ -33,10 +33,10 @@ class EvaluateRetrieval(Evaluation):
     >>> model = tf.keras.Sequential([users, tf.keras.layers.Dense(9)])
     >>> model.compile("sgd", tf.keras.losses.SparseCategoricalCrossentropy(True))
     >>> ids = tf.range(5)
-    >>> whole_catalogue = EvaluateRetrieval(
+    >>> whole_catalog = EvaluateRetrieval(
     ...     ids, tf.range(9), ids, ["mrr"], query_tower=users, candidate_tower=items
     ... )
-    >>> history = model.fit(ids, ids, callbacks=[whole_catalogue], verbose=0).history
+    >>> history = model.fit(ids, ids, callbacks=[whole_catalog], verbose=0).history
     >>> sorted(history)
     ['loss', 'val_mrr']
 
@@ -88,7 +88,7 @@ class EvaluateRetrieval(Evaluation):
         **options: Unpack[Options],
     ) -> None:
         form = {"by": by, "num_queries": num_queries, "separator": separator}
-        request = read_request(metrics, options, inputs="catalogue", **form)
+        request = read_request(metrics, options, inputs="catalog", **form)
         super().__init__(request, every, unit, prefix)
         self._towers = [query_tower, candidate_tower]
         if self._towers == [None, None] and score is None:

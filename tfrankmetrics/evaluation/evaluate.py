@@ -70,7 +70,7 @@ def evaluate(
             matrices of SciPy, dense or ragged tensors. For metrics of subtopics
             `[B, N, T]`. A label below 0 marks padding, unless there is a mask. A dict
             of `labels` and `mask` also works.
-            With inputs="ids" or "catalogue", ids: integers, strings or of another
+            With inputs="ids" or "catalog", ids: integers, strings or of another
             hashable type, in nested lists. All must have the same type. Two flat lists
             are one query.
         y_pred: Scores of the same form; the highest ranks first. Dense scores may also
@@ -97,7 +97,7 @@ def evaluate(
             metric object keeps its own name.
         inputs: The format of `y_true` and `y_pred`: "labels" and scores (the default);
             relevant "ids" and recommended ids, best first; or relevant ids and the
-            scores of a whole "catalogue". `NDCG.update_state` describes the three
+            scores of a whole "catalog". `NDCG.update_state` describes the three
             formats.
         duplicates: How repeated recommendations are counted, with inputs="ids" only:
             "first" (once, at the first position; the default) or "all" (each time).

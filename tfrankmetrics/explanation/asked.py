@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics.conventions import CONVENTION_OF, CONVENTIONS
-from tfrankmetrics.inputs.catalogue import CatalogueLists
+from tfrankmetrics.inputs.catalog import CatalogLists
 from tfrankmetrics.inputs.ids import IdLists
 from tfrankmetrics.inputs.labels import LabelLists
 from tfrankmetrics.inputs.lists import Lists
@@ -110,17 +110,17 @@ def list_of_query(
             judged.labels, scores, judged.valid, query_weights=one.query_weights
         )
     else:
-        labels = _of_catalogue(one) if isinstance(one, CatalogueLists) else one
+        labels = _of_catalog(one) if isinstance(one, CatalogLists) else one
         ids = range(labels.scores.shape[1])
     items = [names.get(each, each) for each in ids]
     has_scores = not isinstance(one, IdLists)
     left_out = ""
-    if isinstance(one, CatalogueLists) and (one.relevant == PADDING).all():
+    if isinstance(one, CatalogLists) and (one.relevant == PADDING).all():
         left_out = "it has no relevant items"
     return OneList(labels, items, number, range(len(items)), has_scores, left_out)
 
 
-def _of_catalogue(lists: CatalogueLists) -> LabelLists:
+def _of_catalog(lists: CatalogLists) -> LabelLists:
     """A label for each item of the catalog."""
     scores: Any = lists.scores.copy()
     is_first = (lists.relevant != PADDING) & ~is_repeated(lists.relevant)

@@ -46,7 +46,7 @@ from tfrankmetrics.explanation.asked import (
 )
 from tfrankmetrics.explanation.explanation import Explanation
 from tfrankmetrics.inputs.alignment import aligned, aligned_lists
-from tfrankmetrics.inputs.catalogue import CatalogueLists
+from tfrankmetrics.inputs.catalog import CatalogLists
 from tfrankmetrics.inputs.dense import as_scores
 from tfrankmetrics.inputs.ids_as_integers import IdNumbers, as_integer_ids
 from tfrankmetrics.inputs.model_inputs import rows_of, size_of
@@ -355,7 +355,7 @@ def explain_retrieval(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("explain_retrieval")
-    asked = asked_metrics(metric, versus, options, inputs="catalogue")
+    asked = asked_metrics(metric, versus, options, inputs="catalog")
     task = Retrieval(
         queries=queries,
         candidates=candidates,
@@ -392,7 +392,7 @@ def _list_of_candidates(task: Retrieval, request: Request, query: int) -> OneLis
     scores[0, ranked.ids] = of_ranked
     of_query = scores, items.ids, items.relevance, items.exclude
     weights = None if weights is None else weights[chosen]
-    lists = CatalogueLists(*of_query, query_weights=weights)
+    lists = CatalogLists(*of_query, query_weights=weights)
     names = {} if task.ids is None else dict(enumerate(task.ids.tolist()))
     return list_of_query(lists, 0, query, names)
 

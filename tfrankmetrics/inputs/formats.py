@@ -1,4 +1,4 @@
-"""The input formats: `inputs="labels"`, `"ids"` and `"catalogue"`.
+"""The input formats: `inputs="labels"`, `"ids"` and `"catalog"`.
 
 Each format has a module that checks the arguments of users and converts them to lists.
 All lists derive from one class, so that the code that uses them does not depend on the
@@ -27,7 +27,7 @@ import dataclasses
 from typing import Any
 
 from tfrankmetrics.arrays import Library
-from tfrankmetrics.inputs.catalogue import read_catalogue
+from tfrankmetrics.inputs.catalog import read_catalog
 from tfrankmetrics.inputs.devices import library_for, on_one_device
 from tfrankmetrics.inputs.ids import read_ids
 from tfrankmetrics.inputs.labels import read_labels
@@ -84,8 +84,8 @@ class InputFormat:
         if self.inputs == "ids":
             is_all = self.duplicates == "all"
             return read_ids(*data, count_repeats=is_all, library=library)
-        if self.inputs == "catalogue":
-            return read_catalogue(*data, library=library)
+        if self.inputs == "catalog":
+            return read_catalog(*data, library=library)
         return read_labels(*data, mask, library=library)
 
 
@@ -99,8 +99,6 @@ def input_format(
             support `duplicates`.
     """
     inputs = "labels" if inputs is None else inputs
-    if isinstance(inputs, str) and inputs == "catalog":
-        inputs = "catalogue"
     for name, value, annotation in (
         ("inputs", inputs, Inputs),
         ("duplicates", duplicates, Duplicates | None),

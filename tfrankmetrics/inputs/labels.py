@@ -359,7 +359,7 @@ def _labels_and_scores(
     elif num_dims not in ((2, 2), (3, 2)):
         hint = ""
         if num_dims in ((1, 2), (2, 3)):
-            hint = " For the ids of relevant items, pass inputs='catalogue'."
+            hint = " For the ids of relevant items, pass inputs='catalog'."
         if num_dims == (2, 3):
             hint += " For labels, pass one score for each item, such as y_pred[..., 1]."
         raise ValueError(

@@ -120,5 +120,5 @@ class Lists:
         raise ValueError(
             "Metrics of which items are recommended require item ids. Received: labels "
             "without any. Pass y_true={'labels': ..., 'item_ids': ...}, `item_ids` of "
-            "a table, or inputs='ids' or 'catalogue'."
+            "a table, or inputs='ids' or 'catalog'."
         )

@@ -1,4 +1,4 @@
-"""Relevant ids and their grades, which inputs="ids" and inputs="catalogue" share."""
+"""Relevant ids and their grades, which inputs="ids" and inputs="catalog" share."""
 
 from __future__ import annotations
 

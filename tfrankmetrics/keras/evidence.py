@@ -16,7 +16,7 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.graphs import once_per_graph
-from tfrankmetrics.inputs.catalogue import CatalogueLists
+from tfrankmetrics.inputs.catalog import CatalogLists
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.labels import LabelLists
 from tfrankmetrics.inputs.mistakes import (
@@ -47,7 +47,7 @@ class Evidence:
         self._rules = LabelRules()
         # The functions that count facts, with the names of the facts that each returns.
         self._counts: dict[Callable[..., Array], tuple[str, ...]] = {}
-        if data.inputs == "catalogue":
+        if data.inputs == "catalog":
             self._counts[_facts_of_scores] = ("scores", *SCORE_FACTS)
             self._counts[_facts_of_excluded] = OF_EXCLUDED
         elif data.inputs == "labels":
@@ -102,7 +102,7 @@ class Evidence:
         warn_if_signed(facts, remedy, asked)
 
 
-def _facts_of_scores(lists: CatalogueLists) -> Array:
+def _facts_of_scores(lists: CatalogLists) -> Array:
     """The number of scores of a catalog, and of each of `SCORE_FACTS`."""
     scores = lists.scores[QUERIES, ITEMS]
     given = xp.ones_like(scores, xp.bool)
@@ -162,8 +162,8 @@ def _facts_of_weights(lists: LabelLists) -> Array:
     return xp.sum(xp.astype(xp.stack(found), xp.float64), axis=1)
 
 
-def _facts_of_excluded(lists: CatalogueLists) -> Array:
-    """The facts `OF_EXCLUDED`, as `CatalogueLists.facts` counts them for arrays."""
+def _facts_of_excluded(lists: CatalogLists) -> Array:
+    """The facts `OF_EXCLUDED`, as `CatalogLists.facts` counts them for arrays."""
     relevant = lists.relevant[QUERIES, ITEMS]
     if lists.exclude is None:
         return xp.zeros([len(OF_EXCLUDED)], xp.float64, like=relevant)

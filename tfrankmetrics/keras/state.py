@@ -118,7 +118,7 @@ class StatefulMetric(KerasMetric):
                 `y_pred` has the same effect.
 
                 With inputs="ids", the relevant ids, `[B]` or `[B, M]` in any order,
-                integers with -1 for padding. With inputs="catalogue", likewise, where
+                integers with -1 for padding. With inputs="catalog", likewise, where
                 each id is the position of an item in the catalog; `[B, T]` or
                 `[B, T, M]` for sequences. If the batch is the catalog, with scores
                 `[B, B]`, each id is a position in the batch, and the value depends on
@@ -131,7 +131,7 @@ class StatefulMetric(KerasMetric):
                 retrieved.
 
                 With inputs="ids", recommended ids `[B, K]`, best first, with -1 for
-                padding at the end. With inputs="catalogue", scores of all items,
+                padding at the end. With inputs="catalog", scores of all items,
                 `[B, V]`, or `[B, T, V]` for each step of a sequence.
             sample_weight: None, a scalar, or `[B]` or `[B, 1]` for one weight per
                 query. With labels also of their shape, for one weight per item. With
@@ -298,7 +298,7 @@ class StatefulMetric(KerasMetric):
             self._evidence.warn(sums[self._rows_of_facts], self.name)
             return
         cause = hint = ""
-        if self._input_format.inputs == "catalogue":
+        if self._input_format.inputs == "catalog":
             cause = "an id outside of the catalog, "
             hint = (
                 "An id must be the position of an item in the scores. If the batch is "

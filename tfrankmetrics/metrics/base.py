@@ -149,7 +149,7 @@ class TopKMetric(SingleMetric):
         k: The cutoff, an int of at least 1; None (the default) is the whole list.
         inputs: The arguments of `update_state`: "labels" and scores (the default),
             relevant "ids" and recommended ids, or relevant ids and the scores of a
-            whole "catalogue".
+            whole "catalog".
         duplicates: How repeated recommendations are counted, with inputs="ids" only:
             "first" (once, at the first position; the default) or "all" (each time).
         name: The name of the result; by default the metric's name and cutoff, as in
@@ -201,7 +201,7 @@ class WholeListMetric(SingleMetric):
 
     Args:
         inputs: The arguments of `update_state`: "labels" and scores (the default), or
-            relevant ids and the scores of a whole "catalogue".
+            relevant ids and the scores of a whole "catalog".
         ties, empty, zero_weight, convention, name, dtype: As in `TopKMetric`.
 
     Raises:
@@ -209,7 +209,7 @@ class WholeListMetric(SingleMetric):
         TypeError: An argument is unknown.
     """
 
-    inputs: Literal["labels", "catalogue"] = "labels"
+    inputs: Literal["labels", "catalog"] = "labels"
 
 
 @with_fields
@@ -257,7 +257,7 @@ class ItemMetric(SingleMetric):
 
     Args:
         k: The cutoff, an int of at least 1; None (the default) is the whole list.
-        inputs: "ids" (the default), "catalogue", or "labels" with item ids, as in
+        inputs: "ids" (the default), "catalog", or "labels" with item ids, as in
             y_true={"labels": ..., "item_ids": ...}.
         ties: "expected" (the default) or "stable".
         empty: "skip", the only choice: a query without recommendations is excluded.
@@ -277,5 +277,5 @@ class ItemMetric(SingleMetric):
     ties: Literal["expected", "stable"] = "expected"
     empty: Literal["skip"] = "skip"
     zero_weight: Literal["keep"] = "keep"
-    inputs: Literal["labels", "ids", "catalogue"] = "ids"
+    inputs: Literal["labels", "ids", "catalog"] = "ids"
     duplicates: Duplicates = "first"

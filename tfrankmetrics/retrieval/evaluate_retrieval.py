@@ -141,7 +141,7 @@ def evaluate_retrieval(
 
     Returns:
         The same as `evaluate`, and the same values as `evaluate` of all scores with
-        inputs="catalogue".
+        inputs="catalog".
 
     Raises:
         ValueError: A shape, id, metric or option is not one of those above; a dataset
@@ -152,7 +152,7 @@ def evaluate_retrieval(
     request = read_request(
         metrics,
         options,
-        inputs="catalogue",
+        inputs="catalog",
         by=by,
         per_query=per_query,
         num_queries=num_queries,

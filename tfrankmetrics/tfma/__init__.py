@@ -215,7 +215,7 @@ def eval_config(
             and slices. Its models are kept, and must have the same keys.
         inputs: The format of labels and predictions: "labels" and scores (the default);
             relevant "ids" and recommended ids, best first; or relevant ids and the
-            scores of a whole "catalogue", `[V]`. With ids and catalogs an example is
+            scores of a whole "catalog", `[V]`. With ids and catalogs an example is
             a query. Ids are integers, padded by -1; with inputs="ids" also text, padded
             by empty text. In a catalog they are positions.
         num_queries: As in `tfrankmetrics.evaluate`.

@@ -279,7 +279,7 @@ def _pad_ids(relevant: Arrays, recommended: Arrays) -> tuple[np.ndarray, np.ndar
     return _padded_rows(relevant, -1)[0], _padded_rows(recommended, -1)[0]
 
 
-def _pad_ids_of_catalogue(
+def _pad_ids_of_catalog(
     relevant: Arrays, scores: Arrays
 ) -> tuple[np.ndarray, np.ndarray]:
     """Relevant ids, padded by -1, and scores of the whole catalog."""
@@ -287,7 +287,7 @@ def _pad_ids_of_catalogue(
     padded, sizes = _padded_rows(scores, 0)
     if len({*sizes.tolist()}) > 1 or max(map(max, shapes)) != sizes[0]:
         raise ValueError(
-            "With inputs='catalogue', the prediction for each query must be a score "
+            "With inputs='catalog', the prediction for each query must be a score "
             "for each item of the catalog, [V]. Received: shapes "
             f"{', '.join(map(str, sorted({*shapes})[:3]))}."
         )
@@ -309,5 +309,5 @@ def _padded_rows(
 PAD = {
     "labels": _pad_labels_and_scores,
     "ids": _pad_ids,
-    "catalogue": _pad_ids_of_catalogue,
+    "catalog": _pad_ids_of_catalog,
 }

@@ -1,4 +1,4 @@
-"""Relevant ids and the scores of a whole catalog: `inputs="catalogue"`.
+"""Relevant ids and the scores of a whole catalog: `inputs="catalog"`.
 
 No labels `[B, V]` are created. If a query has one relevant item, its rank is found by
 counting the higher scores. Several relevant items are looked up among the items at the
@@ -37,7 +37,7 @@ from tfrankmetrics.ranking.ties import TieBreaking
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class CatalogueLists(Lists):
+class CatalogLists(Lists):
     """Relevant ids and the scores of all V items, checked."""
 
     scores: Array  # [B, V] float32, float64 or int64
@@ -264,13 +264,13 @@ def _relevant_at(order: Array, ids: Array, judged: Items) -> Items:
     return Items(labels, is_here, is_here, None)
 
 
-def read_catalogue(
+def read_catalog(
     y_true: Any,
     y_pred: Any,
     sample_weight: Any = None,
     *,
     library: Library = "tensorflow",
-) -> CatalogueLists:
+) -> CatalogLists:
     """Checks ids and the scores of a catalog.
 
     Args:
@@ -304,7 +304,7 @@ def read_catalogue(
     )
     if scores.ndim not in (2, 3) or scores.ndim - relevant.ndim not in (0, 1):
         raise ValueError(
-            "With inputs='catalogue', scores must have shape [B, V], with ids [B] or "
+            "With inputs='catalog', scores must have shape [B, V], with ids [B] or "
             "[B, M]; or shape [B, T, V], with ids [B, T] or [B, T, M]. "
             f"{received}"
         )
@@ -321,7 +321,7 @@ def read_catalogue(
     relevant = _queries_like(scores, relevant, error)
     if steps is not None and scores.ndim == 3:
         relevant = xp.where(xp.reshape(steps, [-1, 1]), relevant, PADDING)
-    return CatalogueLists(
+    return CatalogLists(
         _steps_as_queries(scores),
         relevant,
         relevance_of(relevant, relevance),
