@@ -52,7 +52,7 @@ def test_every_option_of_a_convention_is_used_by_a_metric(convention):
 
 def test_tools_that_share_all_but_one_metric_are_known_by_name():
     """pytrec-eval has no RBP, and that of ranx is graded."""
-    assert "trec_eval (alone with this rbp), " in str(CONVENTIONS["trec_eval"])
+    assert "(rbp: trec_eval only)" in str(CONVENTIONS["trec_eval"])
     for tool in ("trec_eval", "pytrec-eval", "ranx"):
         with pytest.raises(ValueError, match="Did you mean 'trec_eval'"):
             tfr.evaluate([[1]], [[1]], ["map"], convention=f"{tool}s")

@@ -141,7 +141,7 @@ _ALL = (
     ),
     _convention(
         "trec_eval",
-        "trec_eval (alone with this rbp), pytrec-eval, ir_measures, ranx, BEIR",
+        "trec_eval, pytrec-eval, ir_measures, ranx, BEIR (rbp: trec_eval only)",
         "ndcg dcg map mrr precision recall capped_recall hit_rate f1 r_precision bpref "
         "rbp",
         gain="linear",
