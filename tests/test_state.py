@@ -22,6 +22,7 @@ from keras_backend import (
 )
 
 import tfrankmetrics as tfr
+from tfrankmetrics.inputs import mistakes
 
 if IS_TENSORFLOW:
     import tensorflow as tf
@@ -123,6 +124,24 @@ def test_a_copy_in_mid_epoch_goes_on_by_itself(make_copy, ties):
     assert results(duplicate) == before != results(metric)
     duplicate.update_state(labels[SECOND], scores[SECOND])
     assert results(duplicate) == results(metric)
+
+
+def test_a_state_is_loaded_by_a_version_that_counts_more_facts(monkeypatch):
+    metric = tfr.RankingMetrics(NAMES)
+    metric.update_state(LABELS[FIRST], SCORES[FIRST])
+    pickled, value = pickle.dumps(metric), results(metric)
+    stored = {}
+    if not IS_KERAS_3:  # it saves the state of metrics with a model
+        metric.save_own_variables(stored)
+
+    monkeypatch.setitem(mistakes.LABEL_FACTS, "twos", lambda labels: labels == 2)
+    monkeypatch.setitem(mistakes.LABEL_FACTS, "threes", lambda labels: labels == 3)
+    newer = tfr.RankingMetrics(NAMES)
+    assert newer.variables[0].shape != metric.variables[0].shape
+    assert results(pickle.loads(pickled)) == value
+    if not IS_KERAS_3:
+        newer.load_own_variables(stored)
+        assert results(newer) == value
 
 
 @pytest.mark.usefixtures("run_eagerly")

@@ -198,8 +198,7 @@ class StatefulMetric(KerasMetric):
     def reset_state(self) -> None:
         """Resets the metric to its state before any batch."""
         self._evidence.reset()
-        for variable in self.variables:
-            variables.reset(variable)
+        variables.reset(self._sums)
 
     def merge_state(self, metrics: Iterable[StatefulMetric]) -> None:
         """Adds the states of other metrics, which have seen other queries.
@@ -244,10 +243,9 @@ class StatefulMetric(KerasMetric):
                         f"merged into {mine}."
                     )
         for metric in metrics:
-            for variable, other in zip(self.variables, metric.variables, strict=True):
-                with variables.computing_in(variables.LIBRARY, variable):
-                    amount = variables.numbers_of(other, variables.LIBRARY)
-                    variables.add(variable, amount)
+            with variables.computing_in(variables.LIBRARY, self._sums):
+                amount = variables.numbers_of(metric._sums, variables.LIBRARY)
+                variables.add(self._sums, amount)
 
     def get_config(self) -> dict[str, Any]:
         """The arguments that recreate this metric.
@@ -273,8 +271,29 @@ class StatefulMetric(KerasMetric):
 
     def __reduce__(self) -> tuple:
         """Copies and pickles by config and state, in Keras 2 and 3 alike."""
-        state = [*map(variables.as_array, self.variables)]
-        return _restore, (type(self)._written_class, self.get_config(), state)
+        config, state = self.get_config(), self._saved_state()
+        return _restore, (type(self)._written_class, config, state)
+
+    def _saved_state(self) -> np.ndarray:
+        """The sums without the facts, since another version may count other facts."""
+        return variables.as_array(self._sums)[: self._rows_of_facts.start]
+
+    def _load_state(self, state: np.ndarray) -> None:
+        """Sets the sums, and all facts to 0."""
+        rows = np.zeros(tuple(self._sums.shape))
+        rows[: len(state)] = state
+        variables.restore(self._sums, rows)
+
+    # Keras 2 saves the state of metrics with a model. Keras 3 saves none.
+    if hasattr(KerasMetric, "save_own_variables"):
+
+        def save_own_variables(self, store: dict[str, np.ndarray]) -> None:
+            """Saves the state in the file of a model."""
+            store["0"] = self._saved_state()
+
+        def load_own_variables(self, store: dict[str, np.ndarray]) -> None:
+            """Loads the state from the file of a model."""
+            self._load_state(np.asarray(store["0"]))
 
     @variables.not_converted
     def _results(self) -> list[Array]:
@@ -316,9 +335,8 @@ class StatefulMetric(KerasMetric):
 
 
 def _restore(
-    cls: type[StatefulMetric], config: dict[str, Any], state: list[np.ndarray]
+    cls: type[StatefulMetric], config: dict[str, Any], state: np.ndarray
 ) -> StatefulMetric:
     metric = cls.from_config(config)
-    for variable, value in zip(metric.variables, state, strict=True):
-        variables.restore(variable, value)
+    metric._load_state(state)
     return metric
