@@ -19,6 +19,7 @@ from tfrankmetrics.columns.read_column import (
     FIRST_INEXACT,
     LABEL_RULE,
     as_numbers,
+    as_objects,
     by_index,
     collected,
     column,
@@ -56,6 +57,7 @@ class PairTable(NamedTuple):
     numbers: Any = ()
     rounded: Any = ()  # scores as trec_eval reads them
     place: Callable[[int], str] | None = None  # of a row, for errors
+    has_ranks: bool = False  # whether scores follow from ranks or ranked lists
 
     @property
     def place_of_ids(self) -> str:
@@ -185,6 +187,11 @@ def join_tables(
 
     predicted = _read_pairs("run", run, {**ids, "score": names.score})
     given = predicted.numbers
+    if lower_is_better and predicted.has_ranks:
+        raise ValueError(
+            "`lower_is_better` is for scores. Received: ranked lists, or a file of "
+            "ranks, of which rank 1 is the best in any case. Omit `lower_is_better`."
+        )
     sign = negated if lower_is_better else np.asarray
     scores, rounded = (sign(each(given)) for each in (exact_scores, as_in_trec_eval))
     joined = match_pairs(
@@ -231,7 +238,9 @@ def _read_pairs(name: str, data: Any, columns: dict[str, str]) -> PairTable:
     """The pairs of a frame with these columns, or of a dict of queries."""
     if isinstance(data, FileColumns):
         ids_and_numbers = data.queries, data.items, data.numbers
-        return PairTable(name, *ids_and_numbers, place=data.place)
+        return PairTable(
+            name, *ids_and_numbers, place=data.place, has_ranks=data.has_ranks
+        )
     data = by_index(name, data)
     if is_frame(data):
         found = [column(data, of_column, each) for each, of_column in columns.items()]
@@ -250,7 +259,9 @@ def _read_pairs(name: str, data: Any, columns: dict[str, str]) -> PairTable:
     items = [*itertools.chain.from_iterable(items for items, _ in found)]
     values = [*itertools.chain.from_iterable(values for _, values in found)]
     queries = Ids([*data], codes)
-    return PairTable(name, queries, items, _exact_numbers(name, queries, values))
+    numbers = _exact_numbers(name, queries, values)
+    has_ranks = any(isinstance(of_query, range) for _, of_query in found)
+    return PairTable(name, queries, items, numbers, has_ranks=has_ranks)
 
 
 def _items_of(name: str, query: Any, of_query: Any) -> tuple[Sequence[Any], Iterable]:
@@ -311,8 +322,11 @@ def _listed(items: Iterable[Any]) -> list[Any]:
 
 def _exact_numbers(name: str, queries: Ids, values: list[Any]) -> Any:
     """The numbers of a dict. Raises ValueError for other values and wrong labels."""
-    given = np.asarray(values)
-    array = without_decimals(given)
+    try:
+        given = np.asarray(values)
+    except ValueError:  # lists of different lengths
+        given = as_objects(values)
+    array = without_decimals(given if given.ndim == 1 else as_objects(values))
     rule, is_bad = LABEL_RULE, np.zeros(len(values), bool)
     if array.dtype.kind in "OUS":
         rule = f"`{name}` must hold a number for each item."
@@ -380,7 +394,7 @@ def match_pairs(
         first_rows=np.unique(queries.codes[:num_judged], return_index=True)[1],
         is_excluded=np.isin(keys[:num_judged], to_exclude),
     )
-    if excluded is None:
+    if excluded is None or not len(to_exclude):
         return joined
     return _without_predictions(joined, np.isin(keys[num_judged:], to_exclude))
 
@@ -405,7 +419,7 @@ def _without_predictions(joined: Join, is_excluded: np.ndarray) -> Join:
         item = joined.item_ids.at(joined.item_codes[[num_judged]])[0]
         warn(
             "`exclude` removes predictions from the run. Received: pairs of a query "
-            "and an item none of which is in the run, such as the query "
+            "and an item none of which is in the run, whose first pair is the query "
             f"{shortened(query)} and the item {shortened(item)}."
         )
     if len(is_excluded) and is_excluded.all():

@@ -11,7 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.columns.numbered_ids import Groups, Ids, number_ids
+from tfrankmetrics.columns.numbered_ids import (
+    Groups,
+    Ids,
+    number_ids,
+    ordered_categories,
+)
 from tfrankmetrics.columns.read_column import (
     WEIGHT_RULE,
     as_numbers,
@@ -135,7 +140,9 @@ class JudgedQueries(NamedTuple):
             return {name: self._column("by", name, name) for name in by}
         if not is_frame(by):
             name = by if isinstance(by, str) else "slice"
-            return {name: self._column("by", "slice", by)}
+            found = self._column("by", "slice", by)
+            found.categories = found.categories or ordered_categories(by)
+            return {name: found}
         queries = column(by, self.name, "by")
         of_rows = number_ids("ids of queries", [queries], ["row {} of `by`"])
         queries = of_rows.at(of_rows.codes)
@@ -159,6 +166,7 @@ class JudgedQueries(NamedTuple):
                         f"query {shortened(query)}."
                     )
             columns[name] = self._column("by", name, slices)
+            columns[name].categories = of_rows.categories
         return columns
 
     def _column(self, argument: str, name: str, values: Any) -> Ids:
