@@ -353,7 +353,7 @@ ERRORS = {
     "empty run": ((QRELS, {}, {}), "and none in `run`"),
     "two slices": (
         (QRELS, RUN, {"by": pd.DataFrame({"query_id": ["q1", "q1"], "s": ["x", "y"]})}),
-        "Received: 'x' and 'y' for the query 'q1'",
+        "Received: 's' with the value 'x' in row 0, and 'y' in row 1 of the same query",
     ),
     "no slices": ((QRELS, RUN, {"by": pd.DataFrame({"query_id": ["q1"]})}), "Received: only 'query_id'"),
     "slices named query": (

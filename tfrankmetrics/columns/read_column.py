@@ -2,8 +2,8 @@
 
 From top to bottom, the functions take a column from a frame of pandas, polars or Arrow,
 bring data of any library into a form that NumPy can read, make an array of numbers, and
-check labels and weights. `read_ids.py` reads columns of ids, and `slices.py` those of
-`by`.
+check labels and weights. `numbered_ids.py` reads columns of ids, and `slices.py` those
+of `by`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import decimal
 import fractions
 import math
 import numbers
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -181,6 +181,16 @@ def as_values(column: Any) -> list[Any]:
     return in_microseconds.tolist() if is_exact.all() else [*array]
 
 
+def as_row(data: Any) -> Any:
+    """The ids of one query as a list, in their order, or its only id."""
+    data = data.as_py() if hasattr(data, "as_py") else data  # a scalar of Arrow
+    if isinstance(data, (str, bytes)):
+        return data
+    if hasattr(data, "dtype") or hasattr(data, "to_pylist"):
+        return as_values(from_pytorch(data))
+    return [*data] if isinstance(data, Iterable) else data
+
+
 def numbers_of_arrow(array: Any, dtype: Any) -> np.ndarray:
     """Numbers of Arrow without nulls; its own conversion would import pandas."""
     buffer = array.buffers()[1]
@@ -203,53 +213,54 @@ def refuse_masked_arrays(name: str, data: Any) -> None:
         )
 
 
-def as_column(name: str, values: Any) -> np.ndarray:
-    """A column as an array `[rows]`."""
-    refuse_masked_arrays(f"`{name}`", values)
-    rule = f"`{name}` must be one column, with a value for each row."
-    values = without_dictionary(from_pytorch(values))
+def as_array(name: str, data: Any) -> np.ndarray:
+    """Data of any library as an array of NumPy: the one reader of numbers.
+
+    The dtype is object if rows have different lengths, and for other data that are no
+    numbers of at most 64 bits.
+
+    Raises:
+        ValueError: NumPy would round a number, or drop a mask.
+    """
+    refuse_masked_arrays(name, data)
+    data = without_dictionary(from_pytorch(data))
     try:
-        array = np.asarray(values)
-    except ValueError:
-        raise ValueError(f"{rule} Received: values of different shapes.") from None
-    if array.ndim == 2 and array.shape[1] == 1:  # as model.predict returns
-        array = array[:, 0]
-    if array.ndim != 1:
-        raise ValueError(f"{rule} Received: shape {array.shape}.")
-    # NumPy does not compare records, so they become tuples.
-    return as_objects(array.tolist()) if array.dtype.kind == "V" else array
+        array = np.asarray(data)
+    except ValueError:  # rows of unequal length
+        return as_objects(data)
+    if array.dtype == object:
+        data, array = array.tolist(), without_objects(array)
+    refuse_rounded_integers(name, data, array)
+    if array.dtype.name == "bfloat16":  # not a dtype of NumPy itself
+        return array.astype(np.float32)
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        raise ValueError(
+            f"{name} must hold real numbers of at most 64 bits. Received: dtype "
+            f"{array.dtype}. Cast them to float64."
+        )
+    return array
 
 
 def as_numbers(name: str, values: Any) -> np.ndarray:
-    """A column of numbers as an array."""
-    array = without_decimals(as_column(name, values))
-    if array.dtype == object and all(
-        isinstance(each, numbers.Real) for each in array.tolist()
-    ):
-        # A frame holds numbers of several types as objects; NumPy finds one dtype.
-        values = array.tolist()
-        array = np.asarray(values)
-        if array.dtype == object:
-            row, value = max(enumerate(values), key=lambda each: abs(each[1]))
-            raise ValueError(
-                f"`{name}` must hold numbers of at most 64 bits. Received: "
-                f"{shortened(value)} in row {row}. Convert them to float."
-            )
-    refuse_rounded_integers(f"`{name}`", values, array)
-    if array.dtype.name == "bfloat16":  # not a dtype of NumPy itself
-        return array.astype(np.float32)
-    if array.dtype.kind == "f" and array.dtype.itemsize > 8:  # would be rounded
+    """A column of numbers as an array `[rows]`."""
+    array = as_array(f"`{name}`", values)
+    if array.ndim == 2 and array.shape[1] == 1:  # as model.predict returns
+        array = array[:, 0]
+    if array.ndim != 1:
         raise ValueError(
-            f"`{name}` must hold real numbers of at most 64 bits. Received: "
-            f"{array.dtype}. Cast them to float64."
+            f"`{name}` must be one column, with a value for each row. Received: shape "
+            f"{array.shape}."
         )
     if array.dtype.kind not in "biuf":
         row, value = _first_that_is_no_number(array)
+        words = "numbers"
         remedy = "Replace text by numbers, and drop rows with missing values."
-        if name == "labels":
+        if isinstance(value, numbers.Real):
+            words, remedy = "numbers of at most 64 bits", "Convert them to float."
+        elif name == "labels":
             remedy += " If these are the query ids, swap `query_ids` and `labels`."
         raise ValueError(
-            f"`{name}` must hold numbers. Received: {shortened(value)} in row {row}. "
+            f"`{name}` must hold {words}. Received: {shortened(value)} in row {row}. "
             f"{remedy}"
         )
     return array
@@ -265,6 +276,7 @@ def _first_that_is_no_number(array: np.ndarray) -> tuple[int, Any]:
         (row, value)
         for row, value in enumerate(array.tolist())
         if not isinstance(value, numbers.Real)
+        or (isinstance(value, int) and value.bit_length() > 63)
     ]
     words = (each for each in others if not _is_number_as_text(each[1]))
     return next(words, others[0] if others else (0, array.dtype))
@@ -299,20 +311,23 @@ def _flat(data: Any) -> Iterator[Any]:
         yield data
 
 
-def without_decimals(array: np.ndarray) -> np.ndarray:
-    """Numbers as floats, if some are decimals, as of a database, or fractions.
+def without_objects(array: np.ndarray) -> np.ndarray:
+    """Numbers of several types as an array of one dtype, if NumPy has one for them.
 
-    Missing values, such as None, become NaN.
+    Decimals, as of a database, and fractions become floats. Missing values, such as
+    None, become NaN. Other arrays are unchanged.
 
     Raises:
         ValueError: Two different numbers are the same float.
     """
     kinds = (decimal.Decimal, fractions.Fraction)
     given = array.ravel().tolist() if array.dtype == object else []
-    values = [math.nan if is_null(each) else each for each in given]
-    has_some = any(isinstance(v, kinds) or is_null(v) for v in given)
-    if not has_some or not all(isinstance(v, (*kinds, numbers.Real)) for v in values):
+    are_numbers = (isinstance(v, (*kinds, numbers.Real)) or is_null(v) for v in given)
+    if not given or not all(are_numbers):
         return array
+    if not any(isinstance(v, kinds) or is_null(v) for v in given):
+        return np.asarray(given).reshape(array.shape)
+    values = [math.nan if is_null(each) else each for each in given]
     floats = np.array(values, np.float64).reshape(array.shape)
     distinct = {each for each in values if each == each}
     if len({*map(float, distinct)}) < len(distinct):

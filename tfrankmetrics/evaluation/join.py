@@ -19,16 +19,16 @@ from tfrankmetrics.columns.read_column import (
     FIRST_INEXACT,
     LABEL_RULE,
     as_numbers,
+    as_row,
     by_index,
     collected,
     column,
     exact_scores,
-    from_pytorch,
     has_large_int,
     is_frame,
     negated,
     require_labels,
-    without_decimals,
+    without_objects,
 )
 from tfrankmetrics.evaluation.trec_files import QRELS, RUN, FileColumns, read_file
 from tfrankmetrics.inputs.mistakes import warn
@@ -257,13 +257,12 @@ def _items_of(name: str, query: Any, of_query: Any) -> tuple[Sequence[Any], Iter
     """The items of a query, and the label or score of each."""
     if isinstance(of_query, Mapping) and name != "exclude":
         items, values = [*of_query], of_query.values()
-    elif _is_list(of_query):
+    elif isinstance(items := as_row(of_query), list):
         if name == "run" and isinstance(of_query, (set, frozenset)):
             raise ValueError(
                 "A ranked list must be ordered, best first. Received: a set for the "
                 f"query {shortened(query)}."
             )
-        items = _listed(of_query)
         if name == "run" and items and all(map(_has_score, items)):
             raise ValueError(
                 "A ranked list of `run` must contain the ids of items. Received: pairs "
@@ -293,26 +292,10 @@ def _has_score(item: Any) -> bool:
     return is_pair and isinstance(item[1], float)
 
 
-def _is_list(items: Any) -> bool:
-    """Whether items are a list, a set or an array of them, rather than one item."""
-    is_one = isinstance(items, (str, bytes)) or getattr(items, "ndim", 1) == 0
-    return isinstance(items, Iterable) and not is_one
-
-
-def _listed(items: Iterable[Any]) -> list[Any]:
-    """The items of a list, or of an array of any library."""
-    for convert in ("to_pylist", "as_py"):  # of an array and a scalar of Arrow
-        if hasattr(items, convert):
-            return getattr(items, convert)()
-    if hasattr(items, "dtype"):
-        return np.asarray(from_pytorch(items)).tolist()
-    return [*items]
-
-
 def _exact_numbers(name: str, queries: Ids, values: list[Any]) -> Any:
     """The numbers of a dict. Raises ValueError for other values and wrong labels."""
     given = np.asarray(values)
-    array = without_decimals(given)
+    array = without_objects(given)
     rule, is_bad = LABEL_RULE, np.zeros(len(values), bool)
     if array.dtype.kind in "OUS":
         rule = f"`{name}` must hold a number for each item."

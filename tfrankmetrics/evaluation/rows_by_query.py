@@ -137,8 +137,7 @@ class JudgedQueries(NamedTuple):
             name = by if isinstance(by, str) else "slice"
             return {name: self._column("by", "slice", by)}
         queries = column(by, self.name, "by")
-        of_rows = number_ids("ids of queries", [queries], ["row {} of `by`"])
-        queries = of_rows.at(of_rows.codes)
+        queries = number_ids("ids of queries", [queries], ["row {} of `by`"])
         given = columns_of_slices(by)
         given.pop(self.name, None)
         if not given:
@@ -147,18 +146,10 @@ class JudgedQueries(NamedTuple):
                 f"Received: only {self.name!r}."
             )
         columns = {}
-        for name, of_rows in given.items():
-            slices: dict[Any, Any] = {}
-            of_rows = read_slices("by", name, of_rows)
-            values = of_rows.at(of_rows.codes)
-            for query, value in zip(queries, values, strict=True):
-                if slices.setdefault(query, value) != value:
-                    raise ValueError(
-                        "`by` must contain one slice for each query. Received: "
-                        f"{shortened(slices[query])} and {shortened(value)} for the "
-                        f"query {shortened(query)}."
-                    )
-            columns[name] = self._column("by", name, slices)
+        for name, values in given.items():
+            slices = Queries(*queries.groups).column("by", name, values)
+            of_ids = dict(zip(queries.at(), slices.at(slices.codes), strict=True))
+            columns[name] = self._column("by", name, of_ids)
         return columns
 
     def _column(self, argument: str, name: str, values: Any) -> Ids:

@@ -7,7 +7,7 @@ the other. `as_positions` replaces ids by their positions in data about items.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from numbers import Number
 from typing import Any
 
@@ -19,7 +19,7 @@ from tfrankmetrics.columns.numbered_ids import (
     kind_of,
     refuse_missing_lists,
 )
-from tfrankmetrics.columns.read_column import as_list, as_values, from_pytorch
+from tfrankmetrics.columns.read_column import as_list, as_row, as_values, from_pytorch
 from tfrankmetrics.inputs.relevant_ids import PADDING, with_relevance
 from tfrankmetrics.rules import shortened
 
@@ -128,18 +128,7 @@ def _as_rows(data: Any) -> Any:
         if array.ndim == 0 or array.dtype.kind in "biuf":
             return data if array is data or xp.library_of(data) != "numpy" else array
         data = as_values(data)
-    return [*map(_as_row, data)]
-
-
-def _as_row(row: Any) -> Any:
-    """The ids of a query as a list, or its only id."""
-    is_several = isinstance(row, (Sequence, set, frozenset))
-    if is_several and not isinstance(row, (str, bytes)):
-        return [*row]
-    for method in ("to_list", "tolist"):
-        if hasattr(row, method):
-            return getattr(row, method)()
-    return row
+    return [*map(as_row, data)]
 
 
 def _is_set(data: Any) -> bool:
