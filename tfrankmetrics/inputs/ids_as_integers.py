@@ -64,16 +64,10 @@ class IdNumbers:
         return recommended | {FIRST_OTHER + number: item for item, number in others}
 
 
-def as_integer_ids(
-    y_true: Any,
-    y_pred: Any,
-    id_numbers: IdNumbers | None = None,
-    names: str = "Relevant and recommended ids",
-) -> tuple[Any, Any]:
+def as_integer_ids(y_true: Any, y_pred: Any, id_numbers: IdNumbers) -> tuple[Any, Any]:
     """Replaces ids that are not integers, such as strings, by numbers.
 
-    `id_numbers` keeps the numbers of earlier batches. `names` states in an error what
-    both are.
+    `id_numbers` keeps the numbers of earlier batches.
     """
     y_true = with_relevance(y_true)
     is_dict = isinstance(y_true, Mapping)
@@ -81,15 +75,11 @@ def as_integer_ids(
         return y_true, y_pred  # `from_dict` raises the error
     require_ordered(as_list(y_pred))
     ids, y_pred = _as_rows(y_true["ids"] if is_dict else y_true), _as_rows(y_pred)
-    for data in (ids, y_pred):
-        if isinstance(data, list):
-            refuse_missing_lists(names, data)
     types = {*map(type, _items(ids)), *map(type, _items(y_pred))}
     kinds = {*map(kind_of, types)}
     if len(kinds) > 1:
-        raise ValueError(_error_of_kinds(names, ids, y_pred))
+        raise ValueError(_error_of_kinds(ids, y_pred))
     if kinds - {Number}:
-        id_numbers = IdNumbers() if id_numbers is None else id_numbers
         y_pred = _mapped(id_numbers.of_recommended, y_pred)
         ids = _mapped(id_numbers.of_relevant, ids)
     return ({**y_true, "ids": ids} if is_dict else ids), y_pred
@@ -128,7 +118,9 @@ def _as_rows(data: Any) -> Any:
         if array.ndim == 0 or array.dtype.kind in "biuf":
             return data if array is data or xp.library_of(data) != "numpy" else array
         data = as_values(data)
-    return [*map(as_row, data)]
+    rows = [*map(as_row, data)]
+    refuse_missing_lists("A column of ids", rows)
+    return rows
 
 
 def _is_set(data: Any) -> bool:
@@ -162,7 +154,7 @@ def _mapped(function: Callable[[Any], int], rows: Any) -> Any:
         raise ValueError(f"{RULE_OF_IDS} Received: {error}.") from None
 
 
-def _error_of_kinds(names: str, *sides: Any) -> str:
+def _error_of_kinds(*sides: Any) -> str:
     """The error for ids of different types, with an example of two of them."""
     found: dict[Any, Any] = {}
     for item in itertools.chain(*map(_items, sides)):
@@ -173,6 +165,6 @@ def _error_of_kinds(names: str, *sides: Any) -> str:
             return f"{RULE_OF_IDS} Received: {shortened(example)}."
     hint = " Remove missing ids." if any(map(is_missing, examples)) else ""
     return (
-        f"{names} must all have the same type, or they never match. Received: "
+        "Ids must all have the same type, or they never match. Received: "
         f"{' and '.join(map(shortened, examples))}.{hint}"
     )
