@@ -12,7 +12,7 @@ import decimal
 import fractions
 import math
 import numbers
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ LABEL_REMEDY = (
     "dropping rows would change the ranking."
 )
 WEIGHT_RULE = "Weights must be finite numbers of at least 0."
+IN_ROW = "in row {}".format  # the place of a row, for errors
 
 
 def is_frame(data: Any) -> bool:
@@ -241,8 +242,10 @@ def as_array(name: str, data: Any) -> np.ndarray:
     return array
 
 
-def as_numbers(name: str, values: Any) -> np.ndarray:
-    """A column of numbers as an array `[rows]`."""
+def as_numbers(
+    name: str, values: Any, place: Callable[[int], str] = IN_ROW
+) -> np.ndarray:
+    """A column of numbers as an array `[rows]`; an error states the place of a row."""
     array = as_array(f"`{name}`", values)
     if array.ndim == 2 and array.shape[1] == 1:  # as model.predict returns
         array = array[:, 0]
@@ -260,7 +263,7 @@ def as_numbers(name: str, values: Any) -> np.ndarray:
         elif name == "labels":
             remedy += " If these are the query ids, swap `query_ids` and `labels`."
         raise ValueError(
-            f"`{name}` must hold {words}. Received: {shortened(value)} in row {row}. "
+            f"`{name}` must hold {words}. Received: {shortened(value)} {place(row)}. "
             f"{remedy}"
         )
     return array
@@ -354,7 +357,8 @@ def exact_scores(scores: Any) -> np.ndarray:
         return array
     if array.dtype.kind in "iu":
         return np.unique(array, return_inverse=True)[1]
-    finite = sorted({each for each in scores if each == each and each != -math.inf})
+    given = (each for each in scores if not is_null(each) and each == each)
+    finite = sorted({*given} - {-math.inf})
     rank_of: dict[Any, float] = dict(zip(finite, range(len(finite)), strict=True))
     rank_of[-math.inf] = -math.inf
     return np.array([rank_of.get(each, math.nan) for each in scores])
@@ -384,32 +388,33 @@ def _has_large(array: np.ndarray) -> bool:
     return bool(((array >= FIRST_INEXACT) | (array <= -FIRST_INEXACT)).any())
 
 
-def require_labels(labels: np.ndarray, where: str = "") -> None:
+def require_labels(labels: np.ndarray, place: Callable[[int], str] = IN_ROW) -> None:
     """Raises ValueError for an invalid label.
 
-    A label below 0, including -inf, means that an item was not judged. `where` follows
-    the row in the error, as in " of `qrels`".
+    A label below 0, including -inf, means that an item was not judged.
     """
     bad = ~np.isfinite(labels) & ~(labels < 0)
     if labels.dtype.kind in "iu":
         bad |= labels >= FIRST_INEXACT
-    _require(LABEL_RULE, labels, bad, where, LABEL_REMEDY)
+    _require(LABEL_RULE, labels, bad, place, LABEL_REMEDY)
 
 
-def require_weights(weights: np.ndarray) -> None:
+def require_weights(weights: np.ndarray, place: Callable[[int], str] = IN_ROW) -> None:
     """Raises ValueError for an invalid weight."""
     bad = ~np.isfinite(weights) | (weights < 0)
-    _require(WEIGHT_RULE, weights, bad, "", "Drop such rows.")
+    _require(WEIGHT_RULE, weights, bad, place, "Drop such rows.")
 
 
 def _require(
-    rule: str, values: np.ndarray, bad: np.ndarray, where: str, remedy: str
+    rule: str,
+    values: np.ndarray,
+    bad: np.ndarray,
+    place: Callable[[int], str],
+    remedy: str,
 ) -> None:
     if bad.any():
         row = first_index(bad)[0]
-        raise ValueError(
-            f"{rule} Received: {values[row]} in row {row}{where}. {remedy}"
-        )
+        raise ValueError(f"{rule} Received: {values[row]} {place(row)}. {remedy}")
 
 
 def first_index(where: np.ndarray) -> list[int]:

@@ -13,11 +13,11 @@ import numpy as np
 
 from tfrankmetrics.columns.numbered_ids import Groups, Ids, number_ids
 from tfrankmetrics.columns.read_column import (
-    WEIGHT_RULE,
     as_numbers,
     by_index,
     column,
     is_frame,
+    require_weights,
 )
 from tfrankmetrics.columns.slices import columns_of_slices, read_slices, values_by_id
 from tfrankmetrics.rules import shortened
@@ -120,14 +120,12 @@ class JudgedQueries(NamedTuple):
     def weights(self, sample_weight: Any) -> np.ndarray:
         """The weight of each query."""
         column = self._column("sample_weight", "weight", sample_weight)
-        weights = as_numbers("sample_weight", column.at(column.codes))
-        bad = ~np.isfinite(weights) | (weights < 0)
-        if bad.any():
-            query = shortened(self.ids[bad].tolist()[0])
-            raise ValueError(
-                f"{WEIGHT_RULE} Received: {weights[bad][0]} for the query {query}."
-            )
+        weights = as_numbers("sample_weight", column.at(column.codes), self._place)
+        require_weights(weights, self._place)
         return weights
+
+    def _place(self, number: int) -> str:
+        return f"for the query {shortened(self.ids[[number]].tolist()[0])}"
 
     def slice_columns(self, by: Any) -> dict[str, Ids]:
         """The columns that `by` contains or names."""
