@@ -1,7 +1,4 @@
-"""The Keras of the tests that run on TensorFlow, JAX and PyTorch, and on Keras 2.
-
-Without Keras, `KERAS_BACKEND=numpy` runs the tests that need NumPy alone.
-"""
+"""The Keras of the tests that run on TensorFlow, JAX and PyTorch, and on Keras 2."""
 
 import os
 
@@ -14,8 +11,6 @@ if IS_TENSORFLOW:
     import tensorflow as tf
 
     keras = tf.keras
-elif BACKEND == "numpy":
-    keras = None
 else:
     import keras as keras
 # Keras 2 lacks some methods, with the current TensorFlow and with TensorFlow 2.15.
@@ -24,8 +19,6 @@ IS_KERAS_3 = not hasattr(keras, "__internal__")
 
 def register(function):
     """Registers a function in Keras, which finds it by its name in saved models."""
-    if keras is None:
-        return function
     return keras.utils.register_keras_serializable(package="tests")(function)
 
 

@@ -18,6 +18,7 @@ MAP = {
     for entry, functions in re.findall(r"^    (\w+) +(\w+(?:, \w+)+)$", TEXT, re.M)
 }
 LABELS, SCORES = [[1, 0, 2], [0, 1, 0]], [[0.3, 0.2, 0.1], [0.1, 0.3, 0.2]]
+QRELS, RUN = {"q": {"a": 1, "b": 0}}, {"q": {"a": 0.2, "b": 0.1}}
 QUERIES, VECTORS = np.eye(2, 3), np.eye(3)
 
 
@@ -42,9 +43,11 @@ def compare():
 CALLS = {
     "evaluate": lambda: tfr.evaluate(LABELS, SCORES, ["ndcg@2"]),
     "evaluate_rows": lambda: tfr.evaluate_rows([1, 1, 2], [1, 0, 1], [0.1, 0.2, 0.3], ["ndcg@2"]),
+    "evaluate_run": lambda: tfr.evaluate_run(QRELS, RUN, ["ndcg@2"]),
     "update_state": update_state,
     "result": result(),
     "evaluate_retrieval": lambda: tfr.evaluate_retrieval(QUERIES, VECTORS, [0, 1], ["ndcg@2"]),
+    "explain": lambda: tfr.explain(LABELS, SCORES, "ndcg@2"),
     "compare": compare(),
 }  # fmt: skip
 

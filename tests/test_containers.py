@@ -97,12 +97,52 @@ def test_sparse_matrices(kind):
     assert found == {"mrr": 1.0}
 
 
+def test_sparse_matrices_in_a_dict():
+    excluded = scipy.sparse.csr_matrix([[0, 0, 0, 2]])
+    scores = [[1.0, 0.5, 0.3, 0.2]]
+    for exclude, value in (([[3]], 1 / 2), (excluded, 1 / 2), ([[0]], 1.0)):
+        relevant = {"ids": [1], "exclude": exclude}
+        found = tfr.evaluate(relevant, scores, ["mrr"], inputs="catalog")
+        assert found == {"mrr": value}
+    ids = {"ids": scipy.sparse.csr_matrix([[0, 0, 1]])}
+    assert tfr.evaluate(ids, [[2, 0]], ["mrr"], inputs="ids") == {"mrr": 1.0}
+
+
+def test_sparse_matrices_with_zeros_and_repeated_entries_equal_dense_ones():
+    stored = np.array([1.0, 1.0, 2.0, 0.0]), np.array([2, 2, 0, 1]), np.array([0, 4])
+    labels = scipy.sparse.csr_matrix(stored, shape=(1, 4))  # [[2, 0, 2, 0]]
+    found = tfr.evaluate(labels, [[2, 1, 0, 3]], ["ndcg"], inputs="ids")
+    expected = tfr.evaluate(labels.toarray(), [[2, 3, 4, 1]], ["ndcg"])
+    assert found == expected
+    assert labels.nnz == 4  # the argument is unchanged
+    zero = scipy.sparse.csr_matrix(([0.0], [0], [0, 1]), shape=(1, 2))
+    vectors = [[1.0, 0.0]], [[1.0, 0.0], [0.5, 1.0]]
+    found = tfr.evaluate_retrieval(*vectors, [1], ["mrr"], exclude=zero)
+    assert found == {"mrr": 1 / 2}
+    none = scipy.sparse.csr_matrix((0, 4))
+    values = tfr.evaluate(
+        none, np.zeros((0, 2), int), ["mrr"], inputs="ids", per_query=True
+    )
+    assert len(values["mrr"]) == 0
+
+
+def test_a_sparse_matrix_of_ids_is_not_made_dense():
+    size = 10**6  # [size, size] numbers are 8 TB
+    labels = scipy.sparse.eye(size, format="csr")[:2000]
+    found = tfr.evaluate(labels, np.arange(2000)[:, np.newaxis], ["mrr"], inputs="ids")
+    assert found == {"mrr": 1.0}
+
+
 def test_grades_as_a_dict_for_each_query():
     grades = [{"A": 3, "B": 1}, {"C": 2}]
     ids = {"ids": [["A", "B"], ["C"]], "relevance": [[3, 1], [2]]}
     lists = [["B", "A"], ["D", "C"]]
     expected = tfr.evaluate(ids, lists, ["ndcg"], inputs="ids")
-    assert tfr.evaluate(grades, lists, ["ndcg"], inputs="ids") == expected
+    for kind in (list, tuple, pd.Series):
+        assert tfr.evaluate(kind(grades), lists, ["ndcg"], inputs="ids") == expected
+    for wrong in (None, ["C"]):
+        with pytest.raises(ValueError, match=r"those of each query must be.*query 1"):
+            tfr.evaluate([grades[0], wrong], lists, ["ndcg"], inputs="ids")
 
 
 @pytest.mark.parametrize(
@@ -122,6 +162,20 @@ def test_slices_are_in_the_order_of_their_categories(make):
     assert [*tfr.evaluate(labels, scores, ["mrr"], by=by)] == ["low", "high"]
     pairs = tfr.evaluate(labels, scores, ["mrr"], by={"level": by, "kind": kinds[:2]})
     assert [*pairs] == [("low", "a"), ("high", "b")]
+    run = {"q": {"a": 1.0}, "r": {"a": 1.0}}
+    frame = type(FRAME if isinstance(by, pd.Series) else pl.DataFrame())
+    frame = frame({"query_id": ["q", "r"], "level": by})
+    assert [*tfr.evaluate_run(run, run, ["mrr"], by=frame)] == ["low", "high"]
+    if isinstance(by, pd.Series):
+        by.index = ["q", "r"]
+        assert [*tfr.evaluate_run(run, run, ["mrr"], by=by)] == ["low", "high"]
+
+
+def test_slices_of_a_lazy_frame():
+    by = pl.LazyFrame({"level": ["low", "high"]})
+    rows = tfr.evaluate_rows([1, 2], [1, 1], [0.5, 0.5], ["mrr"], by=by)
+    lists = tfr.evaluate([[1, 0], [1, 0]], [[2, 1], [2, 1]], ["mrr"], by=by)
+    assert [*rows] == [*lists] == ["high", "low"]
 
 
 def test_files_of_json_parquet_and_three_columns(tmp_path):

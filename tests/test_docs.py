@@ -158,8 +158,10 @@ def test_examples_end_with_the_value_that_the_page_prints(page):
     printed = re.search(r"^```text\n(.+?)^```", text, re.MULTILINE | re.DOTALL)[1]
     values = dict(re.findall(r"^(\w+)\S* +([\d.]+)$", printed, re.MULTILINE))
     for section in SECTION.finditer(text):
+        name = section["name"]
+        assert name in values, f"the code block at the top of {page} must print {name}"
         last = re.findall(r"\d+(?:\.\d+)?", section["example"])[-1]
-        assert float(last) == float(values[section["name"]]), section["name"]
+        assert float(last) == float(values[name]), name
 
 
 @of_each_page

@@ -101,6 +101,39 @@ def test_ids_of_two_types_are_an_error_wherever_the_second_one_is(other):
             call()
 
 
+@pytest.mark.parametrize("page", ["1", None])
+def test_parts_of_composite_ids_are_checked_as_ids_are(page):
+    qrels = pd.DataFrame({"query_id": 1, "file": ["x", "y"], "label": [1, 1]})
+    run = qrels.rename(columns={"label": "score"}).assign(page=[1, 2])
+    qrels["page"] = as_objects([1, page])
+    calls = [
+        lambda: tfr.evaluate_run(qrels, run, ["mrr"], item=["file", "page"]),
+        lambda: tfr.evaluate([[("y", page)]], [[("x", 1)]], ["mrr"], inputs="ids"),
+    ]
+    for call in calls:
+        with pytest.raises(ValueError, match=r"same type|must not be missing"):
+            call()
+
+
+def test_lists_of_missing_ids_are_an_error():
+    for ids in ([[None]], [[pd.NA]], [[pd.NaT, pd.Timestamp(0)]], [[("x", None)]]):
+        with pytest.raises(ValueError, match="must not be missing"):
+            tfr.evaluate(ids, ids, ["mrr"], inputs="ids")
+
+
+def test_text_that_arrow_cannot_hold():
+    """Half of a surrogate pair, which JSON and Python allow in text."""
+    run = pl.DataFrame({"query_id": ["q"], "item_id": ["a"], "score": [1.0]})
+    qrels = {"q": {"a": 1, "\ud800": 1}}
+    assert tfr.evaluate_run(qrels, run, ["recall"]) == {"recall": 1 / 2}
+
+
+def test_days_of_numpy_are_dates():
+    days = np.array(["2026-01-01", "2026-01-02"], "datetime64[D]")
+    found = tfr.evaluate_rows([1, 2], [1, 1], [0.5, 0.5], ["mrr"], by=days)
+    assert [*found] == [datetime.date(2026, 1, 1), datetime.date(2026, 1, 2)]
+
+
 def test_the_error_says_where_both_ids_are():
     qrels = pd.DataFrame({"query_id": ["a", "b"], "item_id": [1, 2], "label": 1})
     run = pd.DataFrame({"query_id": ["a", "b"], "item_id": [1, "2"], "score": 0.5})

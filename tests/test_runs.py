@@ -573,6 +573,8 @@ def test_exclude_names_items_of_the_run():
     tables = {1: {2: 1}}, {1: {2: 0.9}}
     with pytest.warns(tfr.RankingWarning, match="none of which is in the run"):
         tfr.evaluate_run(*tables, ["mrr"], exclude={1: [3]})
+    for nothing in ({}, {1: []}):
+        assert tfr.evaluate_run(*tables, ["mrr"], exclude=nothing) == {"mrr": 1.0}
     of_items = r"a list of items for each query\. Received: '2'"
     of_all = "dict from queries to lists of items"
     of_type = (

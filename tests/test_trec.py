@@ -4,6 +4,7 @@ import math
 import re
 
 import hypothesis.strategies as st
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 
@@ -203,3 +204,50 @@ def test_comments_and_trailing_words_are_read_as_trec_eval_reads_them(tmp_path):
     qrels.write_text("1 0 a 1 more\n")  # trec_eval refuses a fifth word here
     with pytest.raises(ValueError, match="must have 4 fields"):
         tfr.read_trec(qrels, run)
+
+
+def test_a_repeated_key_of_json_is_an_error(tmp_path):
+    path = tmp_path / "qrels.json"
+    for text in ('{"q": {"a": 1}, "q": {"b": 1}}', '{"q": {"a": 0, "b": 1, "a": 1}}'):
+        path.write_text(text)
+        with pytest.raises(
+            ValueError, match=r"qrels\.json': the key '[qa]' occurs twice"
+        ):
+            tfr.evaluate_run(path, {"q": {"a": 1.0}}, ["mrr"])
+
+
+def test_a_run_of_lists_as_scores_is_an_error():
+    for scores in ({"a": [1]}, {"a": [1], "b": [1, 2]}):
+        with pytest.raises(ValueError, match=r"must hold numbers.*\[1\]"):
+            tfr.evaluate_run({"q": ["a"]}, {"q": scores}, ["mrr"])
+
+
+def test_ranked_lists_and_files_of_ranks_are_the_best_first(tmp_path):
+    path = tmp_path / "run.txt"
+    path.write_text("q a 1\nq b 2\n")
+    for run in (path, {"q": ["a", "b"]}):
+        assert tfr.evaluate_run({"q": ["a"]}, run, ["mrr"]) == {"mrr": 1.0}
+        with pytest.raises(ValueError, match="`lower_is_better` is for scores"):
+            tfr.evaluate_run({"q": ["a"]}, run, ["mrr"], lower_is_better=True)
+
+
+def test_integers_that_pandas_wrote_as_floats_are_integers(tmp_path):
+    qrels, run = tmp_path / "qrels.csv", tmp_path / "run.csv"
+    qrels.write_text("query_id,item_id,label\n1,10.0,1\n1,11.0,0\n")
+    run.write_text("query_id,item_id,score\n1,10,1\n1,11,2\n")
+    assert tfr.evaluate_run(qrels, run, ["mrr"]) == {"mrr": 1 / 2}
+
+
+@pytest.mark.parametrize(
+    ("ids", "error"),
+    [
+        ([b"\xff", b"a"], "decode"),
+        (pd.array([2**64 - 1, None], "UInt64"), "must not be missing"),
+        ([1e20, 2.0], "queries in common"),
+    ],
+)
+def test_ids_of_parquet_that_are_not_as_in_text(tmp_path, ids, error):
+    path = tmp_path / "qrels.parquet"
+    pd.DataFrame({"query_id": ids, "item_id": ["a", "b"], "label": 1}).to_parquet(path)
+    with pytest.raises(ValueError, match=error):
+        tfr.evaluate_run(path, {"2": ["a"]}, ["mrr"])

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import apache_beam as beam
 import numpy as np
 
-from tfrankmetrics.columns.numbered_ids import Ids, kind_of
+from tfrankmetrics.columns.numbered_ids import Ids, kind_of_type
 from tfrankmetrics.columns.read_column import exact_scores
 from tfrankmetrics.columns.slices import in_order
 from tfrankmetrics.compute.combiner import (
@@ -108,7 +108,7 @@ class TableCombiner(Combiner, beam.CombineFn):
         """The metrics of the waiting queries that are included."""
         # For `output`, which raises an error if there are several.
         types = {type(query.id) for query in accumulator.waiting}
-        accumulator.kinds |= {kind_of(each).__name__ for each in types}
+        accumulator.kinds |= {kind_of_type(each).__name__ for each in types}
         queries, values, weights = self._values_of_waiting(accumulator)
         ids, slices = [q.id for q in queries], [q.slice for q in queries]
         return Evaluated(ids, slices, values, weights)

@@ -7,6 +7,7 @@ of its characters.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import functools
 import importlib.util
@@ -164,7 +165,7 @@ def number_ids(
 def number_values(what: str, column: Any) -> Ids:
     """The values of a column, of any types; all kinds of missing ones are None."""
     found = _numbered(what, [_as_part(what, column)])
-    categories, missing = _ordered_categories(column), _missing(found.distinct)
+    categories, missing = ordered_categories(column), _missing(found.distinct)
     if not len(missing):
         return Ids(found.distinct, found.codes, categories=categories)
     values = found.at()
@@ -174,7 +175,7 @@ def number_values(what: str, column: Any) -> Ids:
     return Ids(merged.distinct, merged.codes[found.codes], categories=categories)
 
 
-def _ordered_categories(column: Any) -> Sequence[Any]:
+def ordered_categories(column: Any) -> Sequence[Any]:
     """The values of ordered categories of pandas, or of an Enum of polars."""
     of_pandas = getattr(column, "cat", column)
     if getattr(of_pandas, "ordered", False):
@@ -195,7 +196,12 @@ def refuse_missing_lists(name: str, data: Iterable[Any]) -> None:
 
 
 def is_missing(value: Any) -> bool:
-    """Whether a value is None, NaN, NaT or pandas.NA, which compares as unknown."""
+    """Whether a value is None, NaN, NaT or pandas.NA, which compares as unknown.
+
+    A tuple is missing if a part of it is.
+    """
+    if isinstance(value, tuple):
+        return any(map(is_missing, value))
     return is_null(value) or bool(np.all(value != value))
 
 
@@ -243,8 +249,11 @@ def _text_as_arrow(column: Any) -> Any:
         return column
     import pyarrow
 
-    of_polars = hasattr(column, "to_arrow")
-    return column.to_arrow() if of_polars else pyarrow.array(column)
+    try:
+        of_polars = hasattr(column, "to_arrow")
+        return column.to_arrow() if of_polars else pyarrow.array(column)
+    except UnicodeEncodeError:  # half of a surrogate pair, which Python allows in text
+        return column
 
 
 def _num_rows(part: Any) -> int:
@@ -269,7 +278,8 @@ def _numbered(what: str, parts: Sequence[Any]) -> Ids:
         for part in parts
     )
     if len(types) == 1 and all(are_text):
-        return _by_arrow(parts, *types)
+        with contextlib.suppress(UnicodeEncodeError):  # of text that Arrow cannot hold
+            return _by_arrow(parts, *types)
     # Columns of several kinds are numbered one by one.
     each = [_numbered(what, [part]) for part in parts]
     merged = _by_hashing(what, [*itertools.chain(*(ids.at() for ids in each))])
@@ -346,14 +356,27 @@ def _first_of_each_kind(distinct: Any) -> list[int]:
     """The number of the first id of each kind; ids of two kinds never match."""
     if not isinstance(distinct, list):
         return [0]
-    kinds = {each: kind_of(each) for each in {*map(type, distinct)}}
-    if len({*kinds.values()}) < 2:
+    if len(kinds_of({*map(type, distinct)}, distinct)) < 2:
         return [0]
-    of_ids = [kinds[type(each)] for each in distinct]
+    of_ids = [*map(kind_of, distinct)]
     return [of_ids.index(kind) for kind in dict.fromkeys(of_ids)]
 
 
-def kind_of(kind: type) -> Any:
-    """The kind of ids of a type: that of other types with equal ids, or the type."""
+def kinds_of(types: Iterable[type], ids: Iterable[Any]) -> dict[Any, None]:
+    """The kinds of ids that have these types; the ids are read if some are tuples."""
+    if any(issubclass(each, tuple) for each in types):
+        return dict.fromkeys(map(kind_of, ids))
+    return dict.fromkeys(map(kind_of_type, types))
+
+
+def kind_of(item: Any) -> Any:
+    """The kind of an id; ids of two kinds never match."""
+    if isinstance(item, tuple):
+        return tuple(map(kind_of, item))
+    return kind_of_type(type(item))
+
+
+def kind_of_type(of_type: type) -> Any:
+    """What stands for all types whose ids may be equal, or else the type."""
     bases = (numbers.Number, str, bytes, datetime.datetime)
-    return next((base for base in bases if issubclass(kind, base)), kind)
+    return next((base for base in bases if issubclass(of_type, base)), of_type)

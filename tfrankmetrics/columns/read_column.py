@@ -90,6 +90,8 @@ def rows_at(frame: Any, rows: np.ndarray) -> Any:
 def column(data: Any, name: Any, argument: str) -> Any:
     """The column of a frame that an argument names, or of tuples of several columns."""
     if isinstance(name, (list, tuple)):
+        if not name:
+            raise ValueError(f"`{argument}` must name a column. Received: none.")
         parts = (as_values(column(data, each, argument)) for each in name)
         return [*zip(*parts, strict=True)]
     names = column_names(data)
@@ -173,9 +175,9 @@ def as_values(column: Any) -> list[Any]:
         if hasattr(column, method):
             return getattr(column, method)()
     array = np.asarray(column)
-    if array.dtype.kind not in "mM":
+    if array.dtype.kind not in "mM" or np.datetime_data(array.dtype)[0] in "YMWD":
         return array.tolist()
-    # Dates become those of Python if microseconds are exact for all, and otherwise stay
+    # Times become those of Python if microseconds are exact for all, and otherwise stay
     # those of NumPy, whose tolist() would make integers of nanoseconds.
     in_microseconds = array.astype(array.dtype.str[1] + "8[us]")
     is_exact = (in_microseconds.astype(array.dtype) == array) | np.isnat(array)

@@ -11,6 +11,7 @@ import numpy as np
 from tfrankmetrics.columns.numbered_ids import Ids, number_values
 from tfrankmetrics.columns.read_column import (
     as_objects,
+    collected,
     column,
     column_names,
     is_frame,
@@ -49,6 +50,7 @@ def columns_of_slices(by: Any, data: Any = None) -> dict[str, Any]:
             a dict or a frame of columns.
         data: A frame, or None.
     """
+    by = collected(by)
     if data is not None:
         names = [by] if isinstance(by, str) else by
         if isinstance(names, (list, tuple)):
@@ -59,7 +61,7 @@ def columns_of_slices(by: Any, data: Any = None) -> dict[str, Any]:
             return columns
     elif not isinstance(by, str):
         name = getattr(by, "name", None)
-        return {"slice" if name is None else str(name): by}
+        return {"slice" if name in (None, "") else str(name): by}
     where = "a frame's column" if data is None else "a column of `data`"
     raise ValueError(
         f"`by` must be {where}, or a dict of columns. Received: {shortened(by)}."

@@ -14,7 +14,7 @@ import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tfrankmetrics.columns.read_column import column
+from tfrankmetrics.columns.read_column import FIRST_INEXACT, column
 from tfrankmetrics.installation import require
 from tfrankmetrics.rules import listed
 
@@ -127,7 +127,10 @@ def without_compression(path: str | os.PathLike) -> pathlib.Path:
 
 
 def read_frame(path: str | os.PathLike, ids: Iterable[str | Sequence[str]]) -> Any:
-    """A table as a frame of pandas, with these columns as text, if it has them."""
+    """A table as a frame of pandas, with these columns as text, if it has them.
+
+    Integers beside missing values, which pandas makes floats, become text of integers.
+    """
     ids, pandas = _flat_names(ids), require("pandas", "A table")
     if not os.path.exists(path):
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(path))
@@ -137,12 +140,22 @@ def read_frame(path: str | os.PathLike, ids: Iterable[str | Sequence[str]]) -> A
             frame = pandas.read_parquet(path)
         else:
             frame = _delimited(pandas, path, separator, ids)
-    for name in {*ids} & {*frame.columns}:
-        given = frame[name]
-        if given.dtype.kind == "f" and (given.dropna() % 1 == 0).all():
-            given = given.astype("Int64")  # integers beside missing ones
-        frame[name] = given.astype(str).where(given.notna())
+        for name in {*ids} & {*frame.columns}:
+            frame[name] = _as_text(frame[name])
     return frame
+
+
+def _as_text(given: Any) -> Any:
+    """A column of ids as text; missing ones stay missing."""
+    if given.dtype.kind == "f":
+        some = given.dropna()
+        if (some % 1 == 0).all() and (some.abs() < FIRST_INEXACT).all():
+            given = given.astype("Int64")
+    text = given.astype(str).where(given.notna())
+    is_decimal = str(text.iloc[:1].squeeze()).endswith(".0")
+    if is_decimal and text.dropna().str.fullmatch(r"-?\d+\.0").all():
+        return text.str.removesuffix(".0")  # a file that pandas wrote
+    return text
 
 
 def _delimited(pandas: Any, path: Any, separator: str, ids: Iterable[str]) -> Any:

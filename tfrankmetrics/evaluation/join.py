@@ -16,6 +16,7 @@ import numpy as np
 from tfrankmetrics.columns.numbered_ids import Ids, number_ids
 from tfrankmetrics.columns.read_column import (
     as_numbers,
+    as_objects,
     as_row,
     by_index,
     collected,
@@ -52,6 +53,7 @@ class PairTable(NamedTuple):
     numbers: Any = ()  # labels or scores
     rounded: Any = ()  # scores as trec_eval reads them
     place: Callable[[int], str] | None = None  # of a row, for errors
+    has_ranks: bool = False  # whether scores follow from ranks or ranked lists
 
     @property
     def place_of_ids(self) -> str:
@@ -183,6 +185,11 @@ def join_tables(
     ids = {"query": names.query, "item": names.item}
     judged = _read_labels(_read_pairs("qrels", qrels, {**ids, "label": names.label}))
     predicted = _read_scores(_read_pairs("run", run, {**ids, "score": names.score}))
+    if lower_is_better and predicted.has_ranks:
+        raise ValueError(
+            "`lower_is_better` is for scores. Received: ranked lists, or a file of "
+            "ranks, of which rank 1 is the best in any case. Omit `lower_is_better`."
+        )
     if lower_is_better:
         scores, rounded = map(negated, (predicted.numbers, predicted.rounded))
         predicted = predicted._replace(numbers=scores, rounded=rounded)
@@ -246,7 +253,9 @@ def _read_pairs(name: str, data: Any, columns: dict[str, str]) -> PairTable:
     """The pairs of a frame with these columns, or of a dict of queries."""
     if isinstance(data, FileColumns):
         ids_and_numbers = data.queries, data.items, data.numbers
-        return PairTable(name, *ids_and_numbers, place=data.place)
+        return PairTable(
+            name, *ids_and_numbers, place=data.place, has_ranks=data.has_ranks
+        )
     data = by_index(name, data)
     if is_frame(data):
         found = [column(data, of_column, each) for each, of_column in columns.items()]
@@ -262,7 +271,10 @@ def _read_pairs(name: str, data: Any, columns: dict[str, str]) -> PairTable:
     codes = np.repeat(np.arange(len(found)), lengths)
     items = [*itertools.chain.from_iterable(items for items, _ in found)]
     values = [*itertools.chain.from_iterable(values for _, values in found)]
-    return PairTable(name, Ids([*data], codes), items, values)
+    if any(issubclass(each, Sequence) for each in {*map(type, values)}):
+        values = as_objects(values)  # of lists, NumPy would make a second axis
+    has_ranks = any(isinstance(of_query, range) for _, of_query in found)
+    return PairTable(name, Ids([*data], codes), items, values, has_ranks=has_ranks)
 
 
 def _items_of(name: str, query: Any, of_query: Any) -> tuple[Sequence[Any], Iterable]:
@@ -352,7 +364,7 @@ def match_pairs(
         first_rows=np.unique(queries.codes[:num_judged], return_index=True)[1],
         is_excluded=np.isin(keys[:num_judged], to_exclude),
     )
-    if excluded is None:
+    if excluded is None or not len(to_exclude):
         return joined
     return _without_predictions(joined, np.isin(keys[num_judged:], to_exclude))
 
@@ -377,7 +389,7 @@ def _without_predictions(joined: Join, is_excluded: np.ndarray) -> Join:
         item = joined.item_ids.at(joined.item_codes[[num_judged]])[0]
         warn(
             "`exclude` removes predictions from the run. Received: pairs of a query "
-            "and an item none of which is in the run, such as the query "
+            "and an item none of which is in the run, whose first pair is the query "
             f"{shortened(query)} and the item {shortened(item)}."
         )
     if len(is_excluded) and is_excluded.all():

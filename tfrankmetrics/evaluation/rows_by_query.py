@@ -11,7 +11,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.columns.numbered_ids import Groups, Ids, number_ids
+from tfrankmetrics.columns.numbered_ids import (
+    Groups,
+    Ids,
+    number_ids,
+    ordered_categories,
+)
 from tfrankmetrics.columns.read_column import (
     as_numbers,
     by_index,
@@ -133,7 +138,9 @@ class JudgedQueries(NamedTuple):
             return {name: self._column("by", name, name) for name in by}
         if not is_frame(by):
             name = by if isinstance(by, str) else "slice"
-            return {name: self._column("by", "slice", by)}
+            found = self._column("by", "slice", by)
+            found.categories = found.categories or ordered_categories(by)
+            return {name: found}
         queries = column(by, self.name, "by")
         queries = number_ids("ids of queries", [queries], ["row {} of `by`"])
         given = columns_of_slices(by)
@@ -148,6 +155,7 @@ class JudgedQueries(NamedTuple):
             slices = Queries(*queries.groups).column("by", name, values)
             of_ids = dict(zip(queries.at(), slices.at(slices.codes), strict=True))
             columns[name] = self._column("by", name, of_ids)
+            columns[name].categories = slices.categories
         return columns
 
     def _column(self, argument: str, name: str, values: Any) -> Ids:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import codecs
+import collections
 import importlib.util
 import json
 import math
@@ -62,6 +63,7 @@ class FileColumns(NamedTuple):
     items: Any
     numbers: Any
     other_lines: Sequence[int] = ()  # the numbers of comments and of empty lines
+    has_ranks: bool = False  # whether the numbers are those of ranks: -1, -2, ...
 
     def place(self, row: int) -> str:
         """The line of an entry."""
@@ -88,7 +90,7 @@ def read_file(
     """
     if suffix(path) == ".json":
         with reading(path), opened(path) as file:
-            return json.load(file)
+            return json.load(file, object_pairs_hook=_without_repeated_keys)
     if not is_table(path):
         return _read_trec_file(path, layout)
     if suffix(path) == ".tsv" and not has_names(path, columns.values()):
@@ -100,6 +102,16 @@ def read_file(
     frame = read_frame(path, ids)
     require_columns(frame, columns, path)
     return frame
+
+
+def _without_repeated_keys(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
+    """A dict of JSON. Raises ValueError for a query or an item that occurs twice."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        counts = collections.Counter(key for key, _ in pairs)
+        [(twice, _)] = counts.most_common(1)
+        raise ValueError(f"the key {twice!r:.200} occurs twice in a dict")
+    return found
 
 
 def _fits(fields: Sequence[bytes], layout: Layout) -> bool:
@@ -157,9 +169,10 @@ def _read_if_clean(path: str | os.PathLike, layout: Layout) -> FileColumns | Non
         return None
     queries, items, values = table.columns
     numbers = numbers_of_arrow(values.combine_chunks(), float)
+    # Arrow reads more spellings of NaN than Python.
     is_exact = np.abs(numbers) < FIRST_INEXACT
     if layout is RUN:
-        is_exact |= ~np.isfinite(numbers)
+        is_exact |= np.isinf(numbers)
     if not is_exact.all():
         return None
     return FileColumns(os.fspath(path), queries, items, numbers)
@@ -238,4 +251,5 @@ def _with_scores_of_ranks(table: FileColumns) -> FileColumns:
                 f"{table.path!r}: others for the query {query!r:.200}. Write scores in "
                 "six columns: query Q0 item rank score tag."
             )
-    return table._replace(numbers=[-rank for rank in table.numbers])
+    scores = [-rank for rank in table.numbers]
+    return table._replace(numbers=scores, has_ranks=True)

@@ -15,8 +15,10 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.columns.numbered_ids import (
+    PRESENT,
     is_missing,
     kind_of,
+    kinds_of,
     refuse_missing_lists,
 )
 from tfrankmetrics.columns.read_column import as_list, as_row, as_values, from_pytorch
@@ -76,10 +78,11 @@ def as_integer_ids(y_true: Any, y_pred: Any, id_numbers: IdNumbers) -> tuple[Any
     require_ordered(as_list(y_pred))
     ids, y_pred = _as_rows(y_true["ids"] if is_dict else y_true), _as_rows(y_pred)
     types = {*map(type, _items(ids)), *map(type, _items(y_pred))}
-    kinds = {*map(kind_of, types)}
+    kinds = kinds_of(types, itertools.chain(_items(ids), _items(y_pred)))
     if len(kinds) > 1:
         raise ValueError(_error_of_kinds(ids, y_pred))
-    if kinds - {Number}:
+    if kinds.keys() - {Number}:
+        _refuse_missing_ids(types, ids, y_pred)
         y_pred = _mapped(id_numbers.of_recommended, y_pred)
         ids = _mapped(id_numbers.of_relevant, ids)
     return ({**y_true, "ids": ids} if is_dict else ids), y_pred
@@ -154,11 +157,23 @@ def _mapped(function: Callable[[Any], int], rows: Any) -> Any:
         raise ValueError(f"{RULE_OF_IDS} Received: {error}.") from None
 
 
+def _refuse_missing_ids(types: set[type], *sides: Any) -> None:
+    """Raises ValueError for ids that are all None, or NaT among dates."""
+    if PRESENT.issuperset(types):
+        return
+    for item in itertools.chain(*map(_items, sides)):
+        if is_missing(item):
+            raise ValueError(
+                f"Ids must not be missing. Received: {shortened(item)}. Remove missing "
+                "ids."
+            )
+
+
 def _error_of_kinds(*sides: Any) -> str:
     """The error for ids of different types, with an example of two of them."""
     found: dict[Any, Any] = {}
     for item in itertools.chain(*map(_items, sides)):
-        found.setdefault(kind_of(type(item)), item)
+        found.setdefault(kind_of(item), item)
     examples = [*found.values()][:2]
     for example in examples:
         if type(example).__hash__ is None:

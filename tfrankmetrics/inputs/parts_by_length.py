@@ -67,6 +67,8 @@ def _lengths(data: Any) -> Iterator[np.ndarray]:
             yield from _lengths(each)
     elif hasattr(data, "row_lengths"):  # a ragged tensor
         yield np.asarray(data.row_lengths())
+    elif hasattr(data, "tocsr"):  # a sparse matrix of SciPy
+        yield np.diff(data.tocsr().indptr)
     else:
         data = as_list(data)
         if isinstance(data, (list, tuple)) and len(data) and _is_row(data[0]):

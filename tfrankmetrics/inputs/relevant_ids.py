@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array, Library
-from tfrankmetrics.columns.read_column import first_index
+from tfrankmetrics.columns.read_column import as_list, first_index
 from tfrankmetrics.inputs.dense import (
     Dense,
     as_float64,
@@ -17,6 +18,7 @@ from tfrankmetrics.inputs.dense import (
     first_value,
     require_keys,
 )
+from tfrankmetrics.rules import shortened
 
 PADDING = -1
 # Up to this number of ids, the comparison of all pairs is faster than a sort.
@@ -33,17 +35,37 @@ def from_dict(y_true: Any, may_have: set[str]) -> tuple[Any, Any, Any]:
 
 
 def with_relevance(y_true: Any) -> Any:
-    """A dict of ids and relevance for a sparse matrix or a list of dicts of grades."""
+    """A dict of ids and relevance for a sparse matrix or a list of dicts of grades.
+
+    In a dict, the `ids` and those to `exclude` may be such a matrix or list.
+    """
+    if isinstance(y_true, Mapping):
+        ids, exclude = (with_relevance(y_true.get(key)) for key in ("ids", "exclude"))
+        found = {**ids, **y_true, "ids": ids["ids"]} if _is_dict(ids) else {**y_true}
+        return {**found, "exclude": exclude["ids"]} if _is_dict(exclude) else found
     if hasattr(y_true, "tocsr"):  # of SciPy, [B, V]
-        rows = y_true.tocsr()
-        ends = rows.indptr[1:-1]
+        rows = y_true.tocsr(copy=True)
+        rows.sum_duplicates()
+        rows.eliminate_zeros()
         columns = rows.indices, rows.data.astype(float)
-        ids, grades = ([*map(list, np.split(each, ends))] for each in columns)
-    elif isinstance(y_true, list) and y_true and isinstance(y_true[0], Mapping):
-        ids, grades = ([*map(list, y_true)], [[*row.values()] for row in y_true])
-    else:
+        of_rows = [slice(*ends) for ends in itertools.pairwise(rows.indptr)]
+        ids, grades = ([each[row].tolist() for row in of_rows] for each in columns)
+        return {"ids": ids, "relevance": grades}
+    rows = as_list(y_true)
+    if not isinstance(rows, (list, tuple)) or not any(map(_is_dict, rows)):
         return y_true
-    return {"ids": ids, "relevance": grades}
+    for query, row in enumerate(rows):
+        if not _is_dict(row):
+            raise ValueError(
+                "If the relevant items of a query are a dict from ids to grades, those "
+                f"of each query must be. Received: {shortened(row)} for query {query}. "
+                "Pass {} for a query without relevant items."
+            )
+    return {"ids": [[*row] for row in rows], "relevance": [[*r.values()] for r in rows]}
+
+
+def _is_dict(data: Any) -> bool:
+    return isinstance(data, Mapping)
 
 
 def read_relevant(

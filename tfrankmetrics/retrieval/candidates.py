@@ -7,11 +7,12 @@ relevant items of each query, and those to exclude, are positions of candidates.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfrankmetrics.columns.read_column import is_frame
 from tfrankmetrics.inputs.datasets import (
     batches_of,
     comes_in_batches,
@@ -181,6 +182,12 @@ class RelevantItems(NamedTuple):
         relevance = np.where(is_valid, relevance, 0)
         excluded = np.zeros((len(ids), 0), np.int64)
         if exclude is not None:
+            if is_frame(exclude) or isinstance(exclude, Mapping):
+                raise ValueError(
+                    "`exclude` must hold ids for each query, in the order of "
+                    f"`queries`. Received: a {type(exclude).__name__}. Pass a list of "
+                    "lists."
+                )
             exclude, _, _ = from_dict(exclude, {"relevance"})
             excluded = _positions_of("`exclude`", exclude, candidate_ids).array
         if excluded.ndim != 2:
