@@ -308,7 +308,8 @@ def _positions_of(name: str, data: Any, candidate_ids: Any) -> Dense:
         if candidate_ids.dtype.kind in "iu"
         else [candidate_ids.tolist()]
     )
-    integers, numbers = as_integer_ids(data, row, IdNumbers())
+    names = name, "`candidate_ids`"
+    integers, numbers = as_integer_ids(data, row, IdNumbers(), names)
     given = as_ids(name, integers, library="numpy")
     numbers = as_ids("`candidate_ids`", numbers, library="numpy").array[0]
     order = np.argsort(numbers, kind="stable")
