@@ -22,7 +22,6 @@ from tfrankmetrics.columns.read_column import (
     as_list,
     first_index,
     from_pytorch,
-    without_objects,
 )
 from tfrankmetrics.graphs import executing_eagerly
 from tfrankmetrics.inputs.devices import has_tensor
@@ -117,9 +116,7 @@ def _read_rows(name: str, data: Any, convert: Callable, padding: float | bool) -
         values = np.concatenate([row for row in rows if row.size] or rows)
     except (TypeError, ValueError):
         rows, values = [], np.empty(0, object)
-    values = without_objects(values)
-    if values.dtype.name == "bfloat16":  # not a dtype of NumPy itself
-        values = values.astype(np.float32)
+    values = as_array(name, values)
     if values.dtype.kind not in "biuf" or values.ndim not in (1, 2):
         is_array = isinstance(data, np.ndarray)
         hint = " It has the dtype object: convert it to float." if is_array else ""
