@@ -308,7 +308,7 @@ def test_many_rows_need_little_memory():
         ({"scores": [[1.0, 2.0]] * 3}, "`scores` must be one column"),
         ({"scores": np.ma.masked_array([1.0, 2.0, 3.0], [0, 1, 0])}, "masked array"),
         ({"labels": [1.0, float("nan"), 0.0]}, "Received: nan in row 1"),
-        ({"labels": [[1], [1, 0], [1]]}, "values of different shapes"),
+        ({"labels": [[1], [1, 0], [1]]}, r"must hold numbers.*Received: \[1\] in row 0"),
         ({"labels": None}, r"`labels` must be one column.*shape \(\)"),
         ({"labels": ["x", "y", "z"]}, "must hold numbers.*'x' in row 0"),
         ({"labels": ["1", "x", "2"]}, "must hold numbers.*'x' in row 1"),

@@ -213,7 +213,7 @@ def test_invalid_data_raises(arguments, rule, received):
         (lambda: tfr.RankBiasedPrecision(persistence=0), "between 0 and 1", "persistence=0"),
         (lambda: tfr.RankBiasedPrecision(persistence=1), "between 0 and 1", "persistence=1"),
         (lambda: tfr.ExpectedReciprocalRank(max_label=0), "above 0, at most 1000", "max_label=0"),
-        (lambda: tfr.evaluate(ONE, np.array([[0.5, 0.1]], object), ["map"]), "array of numbers", "[[0.5 0.1]]. It has the dtype object"),
+        (lambda: tfr.evaluate(ONE, np.array([[0.5, "a"]], object), ["map"]), "array of numbers", "[[0.5 'a']]. It has the dtype object"),
         (lambda: tfr.evaluate(np.ones([1, 1], "uint64"), [[1]], ["map"], inputs="ids"), "must hold ids", "dtype: uint64. Cast them to int64."),
         (lambda: tfr.evaluate_rows([{}, {}], [1, 0], [1, 2], ["map"]), "must be hashable", "unhashable type: 'dict'"),
         (lambda: tfr.evaluate([[5, 0]], [[2, 1]], ["err@10"]), "must be at most `max_label`, 4.0", "in query 0 for 'err@10'"),
@@ -338,6 +338,8 @@ def test_columns_of_objects_that_are_numbers_are_numbers():
         None, labels, scores, ["mrr"], groups=groups, sample_weight=weights
     )
     assert found == {"mrr": 1.0}
+    lists = (column.reshape(2, 2) for column in (labels, scores))
+    assert tfr.evaluate(*lists, ["mrr"]) == {"mrr": 1.0}
     labels[2] = 2**53 + 1
     with pytest.raises(ValueError, match="integers below 2"):
         tfr.evaluate_rows([1, 1, 2, 2], labels, scores, ["mrr"])

@@ -330,7 +330,7 @@ ERRORS = {
         (QRELS, RUN, {"exclude": {"q1": np.array("abc")}}),
         "a list of items for each query. Received: array('abc', dtype='<U3')",
     ),
-    "label None": (({"q1": {"a": 1, "b": None}}, RUN, {}), "finite numbers, and integers below 2^53. Received: None for the query 'q1'"),
+    "label None": (({"q1": {"a": 1, "b": None}}, RUN, {}), "finite numbers, and integers below 2^53. Received: nan for the query 'q1'"),
     "a number for a query": ((QRELS, {"q1": 3}, {}), "for each query. Received: 3 for the query 'q1'"),
     "no weight": ((QRELS, RUN, {"sample_weight": {"q1": 1}}), "none for the query 'q2', and 1 more"),
     "no slice": ((QRELS, RUN, {"by": "language"}), "name a column of the frame `qrels`. Received: 'language'"),
@@ -346,14 +346,14 @@ ERRORS = {
     "huge label": (({"q1": {"a": 2**60}}, RUN, {}), f"Received: {2**60} for the query 'q1'"),
     "huge label and a float": (
         ({"q1": {"a": 2**60 + 1, "b": 0.5}}, RUN, {}),
-        f"Received: {2**60 + 1} for the query 'q1'",
+        f"must not mix integers that float64 rounds with other numbers. Received: {2**60 + 1}, which became",
     ),
     "a set as a list": ((QRELS, {"q1": {"a", "b"}}, {}), "Received: a set for the query 'q1'"),
     "no item": (({**QRELS, "q4": {}}, RUN, {}), "Received: none for the query 'q4'"),
     "empty run": ((QRELS, {}, {}), "and none in `run`"),
     "two slices": (
         (QRELS, RUN, {"by": pd.DataFrame({"query_id": ["q1", "q1"], "s": ["x", "y"]})}),
-        "Received: 'x' and 'y' for the query 'q1'",
+        "Received: 's' with the value 'x' in row 0, and 'y' in row 1 of the same query",
     ),
     "no slices": ((QRELS, RUN, {"by": pd.DataFrame({"query_id": ["q1"]})}), "Received: only 'query_id'"),
     "slices named query": (
@@ -367,7 +367,7 @@ ERRORS = {
     "no column of slices": ((QRELS, RUN, {"by": []}), "`by` must be a dict"),
     "text among the scores": (
         (QRELS, RUN | {"q2": {"a": "x"}}, {}),
-        "`run` must hold a number for each item. Received: 'x' for the query 'q2'",
+        "`run` must hold numbers. Received: 'x' for the query 'q2'",
     ),
     "a missing id before text": (
         (frame(QRELS, "label").assign(query_id=[np.nan, *"abcd"]), RUN, {}),

@@ -218,7 +218,7 @@ def test_a_repeated_key_of_json_is_an_error(tmp_path):
 
 def test_a_run_of_lists_as_scores_is_an_error():
     for scores in ({"a": [1]}, {"a": [1], "b": [1, 2]}):
-        with pytest.raises(ValueError, match=r"a number for each item.*\[1\]"):
+        with pytest.raises(ValueError, match=r"must hold numbers.*\[1\]"):
             tfr.evaluate_run({"q": ["a"]}, {"q": scores}, ["mrr"])
 
 

@@ -12,7 +12,7 @@ import decimal
 import fractions
 import math
 import numbers
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -32,6 +32,7 @@ LABEL_REMEDY = (
     "dropping rows would change the ranking."
 )
 WEIGHT_RULE = "Weights must be finite numbers of at least 0."
+IN_ROW = "in row {}".format  # the place of a row, for errors
 
 
 def is_frame(data: Any) -> bool:
@@ -183,6 +184,16 @@ def as_values(column: Any) -> list[Any]:
     return in_microseconds.tolist() if is_exact.all() else [*array]
 
 
+def as_row(data: Any) -> Any:
+    """The ids of one query as a list, in their order, or its only id."""
+    data = data.as_py() if hasattr(data, "as_py") else data  # a scalar of Arrow
+    if isinstance(data, (str, bytes)):
+        return data
+    if hasattr(data, "dtype") or hasattr(data, "to_pylist"):
+        return as_values(from_pytorch(data))
+    return [*data] if isinstance(data, Iterable) else data
+
+
 def numbers_of_arrow(array: Any, dtype: Any) -> np.ndarray:
     """Numbers of Arrow without nulls; its own conversion would import pandas."""
     buffer = array.buffers()[1]
@@ -205,53 +216,56 @@ def refuse_masked_arrays(name: str, data: Any) -> None:
         )
 
 
-def as_column(name: str, values: Any) -> np.ndarray:
-    """A column as an array `[rows]`."""
-    refuse_masked_arrays(f"`{name}`", values)
-    rule = f"`{name}` must be one column, with a value for each row."
-    values = without_dictionary(from_pytorch(values))
+def as_array(name: str, data: Any) -> np.ndarray:
+    """Data of any library as an array of NumPy: the one reader of numbers.
+
+    The dtype is object if rows have different lengths, and for other data that are no
+    numbers of at most 64 bits.
+
+    Raises:
+        ValueError: NumPy would round a number, or drop a mask.
+    """
+    refuse_masked_arrays(name, data)
+    data = without_dictionary(from_pytorch(data))
     try:
-        array = np.asarray(values)
-    except ValueError:
-        raise ValueError(f"{rule} Received: values of different shapes.") from None
+        array = np.asarray(data)
+    except ValueError:  # rows of unequal length
+        return as_objects(data)
+    if array.dtype == object:
+        data, array = array.tolist(), without_objects(array)
+    refuse_rounded_integers(name, data, array)
+    if array.dtype.name == "bfloat16":  # not a dtype of NumPy itself
+        return array.astype(np.float32)
+    if array.dtype.kind == "f" and array.dtype.itemsize > 8:
+        raise ValueError(
+            f"{name} must hold real numbers of at most 64 bits. Received: dtype "
+            f"{array.dtype}. Cast them to float64."
+        )
+    return array
+
+
+def as_numbers(
+    name: str, values: Any, place: Callable[[int], str] = IN_ROW
+) -> np.ndarray:
+    """A column of numbers as an array `[rows]`; an error states the place of a row."""
+    array = as_array(f"`{name}`", values)
     if array.ndim == 2 and array.shape[1] == 1:  # as model.predict returns
         array = array[:, 0]
     if array.ndim != 1:
-        raise ValueError(f"{rule} Received: shape {array.shape}.")
-    # NumPy does not compare records, so they become tuples.
-    return as_objects(array.tolist()) if array.dtype.kind == "V" else array
-
-
-def as_numbers(name: str, values: Any) -> np.ndarray:
-    """A column of numbers as an array."""
-    array = without_decimals(as_column(name, values))
-    if array.dtype == object and all(
-        isinstance(each, numbers.Real) for each in array.tolist()
-    ):
-        # A frame holds numbers of several types as objects; NumPy finds one dtype.
-        values = array.tolist()
-        array = np.asarray(values)
-        if array.dtype == object:
-            row, value = max(enumerate(values), key=lambda each: abs(each[1]))
-            raise ValueError(
-                f"`{name}` must hold numbers of at most 64 bits. Received: "
-                f"{shortened(value)} in row {row}. Convert them to float."
-            )
-    refuse_rounded_integers(f"`{name}`", values, array)
-    if array.dtype.name == "bfloat16":  # not a dtype of NumPy itself
-        return array.astype(np.float32)
-    if array.dtype.kind == "f" and array.dtype.itemsize > 8:  # would be rounded
         raise ValueError(
-            f"`{name}` must hold real numbers of at most 64 bits. Received: "
-            f"{array.dtype}. Cast them to float64."
+            f"`{name}` must be one column, with a value for each row. Received: shape "
+            f"{array.shape}."
         )
     if array.dtype.kind not in "biuf":
         row, value = _first_that_is_no_number(array)
+        words = "numbers"
         remedy = "Replace text by numbers, and drop rows with missing values."
-        if name == "labels":
+        if isinstance(value, numbers.Real):
+            words, remedy = "numbers of at most 64 bits", "Convert them to float."
+        elif name == "labels":
             remedy += " If these are the query ids, swap `query_ids` and `labels`."
         raise ValueError(
-            f"`{name}` must hold numbers. Received: {shortened(value)} in row {row}. "
+            f"`{name}` must hold {words}. Received: {shortened(value)} {place(row)}. "
             f"{remedy}"
         )
     return array
@@ -267,6 +281,7 @@ def _first_that_is_no_number(array: np.ndarray) -> tuple[int, Any]:
         (row, value)
         for row, value in enumerate(array.tolist())
         if not isinstance(value, numbers.Real)
+        or (isinstance(value, int) and value.bit_length() > 63)
     ]
     words = (each for each in others if not _is_number_as_text(each[1]))
     return next(words, others[0] if others else (0, array.dtype))
@@ -301,20 +316,23 @@ def _flat(data: Any) -> Iterator[Any]:
         yield data
 
 
-def without_decimals(array: np.ndarray) -> np.ndarray:
-    """Numbers as floats, if some are decimals, as of a database, or fractions.
+def without_objects(array: np.ndarray) -> np.ndarray:
+    """Numbers of several types as an array of one dtype, if NumPy has one for them.
 
-    Missing values, such as None, become NaN.
+    Decimals, as of a database, and fractions become floats. Missing values, such as
+    None, become NaN. Other arrays are unchanged.
 
     Raises:
         ValueError: Two different numbers are the same float.
     """
     kinds = (decimal.Decimal, fractions.Fraction)
     given = array.ravel().tolist() if array.dtype == object else []
-    values = [math.nan if is_null(each) else each for each in given]
-    has_some = any(isinstance(v, kinds) or is_null(v) for v in given)
-    if not has_some or not all(isinstance(v, (*kinds, numbers.Real)) for v in values):
+    are_numbers = (isinstance(v, (*kinds, numbers.Real)) or is_null(v) for v in given)
+    if not given or not all(are_numbers):
         return array
+    if not any(isinstance(v, kinds) or is_null(v) for v in given):
+        return np.asarray(given).reshape(array.shape)
+    values = [math.nan if is_null(each) else each for each in given]
     floats = np.array(values, np.float64).reshape(array.shape)
     distinct = {each for each in values if each == each}
     if len({*map(float, distinct)}) < len(distinct):
@@ -341,7 +359,8 @@ def exact_scores(scores: Any) -> np.ndarray:
         return array
     if array.dtype.kind in "iu":
         return np.unique(array, return_inverse=True)[1]
-    finite = sorted({each for each in scores if each == each and each != -math.inf})
+    given = (each for each in scores if not is_null(each) and each == each)
+    finite = sorted({*given} - {-math.inf})
     rank_of: dict[Any, float] = dict(zip(finite, range(len(finite)), strict=True))
     rank_of[-math.inf] = -math.inf
     return np.array([rank_of.get(each, math.nan) for each in scores])
@@ -371,32 +390,33 @@ def _has_large(array: np.ndarray) -> bool:
     return bool(((array >= FIRST_INEXACT) | (array <= -FIRST_INEXACT)).any())
 
 
-def require_labels(labels: np.ndarray, where: str = "") -> None:
+def require_labels(labels: np.ndarray, place: Callable[[int], str] = IN_ROW) -> None:
     """Raises ValueError for an invalid label.
 
-    A label below 0, including -inf, means that an item was not judged. `where` follows
-    the row in the error, as in " of `qrels`".
+    A label below 0, including -inf, means that an item was not judged.
     """
     bad = ~np.isfinite(labels) & ~(labels < 0)
     if labels.dtype.kind in "iu":
         bad |= labels >= FIRST_INEXACT
-    _require(LABEL_RULE, labels, bad, where, LABEL_REMEDY)
+    _require(LABEL_RULE, labels, bad, place, LABEL_REMEDY)
 
 
-def require_weights(weights: np.ndarray) -> None:
+def require_weights(weights: np.ndarray, place: Callable[[int], str] = IN_ROW) -> None:
     """Raises ValueError for an invalid weight."""
     bad = ~np.isfinite(weights) | (weights < 0)
-    _require(WEIGHT_RULE, weights, bad, "", "Drop such rows.")
+    _require(WEIGHT_RULE, weights, bad, place, "Drop such rows.")
 
 
 def _require(
-    rule: str, values: np.ndarray, bad: np.ndarray, where: str, remedy: str
+    rule: str,
+    values: np.ndarray,
+    bad: np.ndarray,
+    place: Callable[[int], str],
+    remedy: str,
 ) -> None:
     if bad.any():
         row = first_index(bad)[0]
-        raise ValueError(
-            f"{rule} Received: {values[row]} in row {row}{where}. {remedy}"
-        )
+        raise ValueError(f"{rule} Received: {values[row]} {place(row)}. {remedy}")
 
 
 def first_index(where: np.ndarray) -> list[int]:

@@ -34,12 +34,12 @@ def with_items_by_position(
     require_ordered(y_pred)
     positions = Codes(zip(ids, range(len(ids)), strict=True))
     y_pred = as_positions(y_pred, positions)
-    _require_data(positions, ids)
+    request = _by_position(request, [*positions])
     # Relevant items without data get further positions, which nothing recommends.
     is_dict = isinstance(y_true, Mapping)
     relevant = as_positions(y_true["ids"] if is_dict else y_true, positions)
     y_true = {**y_true, "ids": relevant} if is_dict else relevant
-    return _by_position(request, ids), y_true, y_pred
+    return request, y_true, y_pred
 
 
 def items_of_rows(request: Request, items: Ids) -> tuple[Request, np.ndarray]:
@@ -58,8 +58,7 @@ def items_of_rows(request: Request, items: Ids) -> tuple[Request, np.ndarray]:
     if ids is not None:
         positions = Codes(zip(ids, range(len(ids)), strict=True))
         of_names = np.array([positions[name] for name in names], np.int64)
-        _require_data(positions, ids)
-        request, column = _by_position(request, ids), of_names[column]
+        request, column = _by_position(request, [*positions]), of_names[column]
     elif are_integers:
         if min(names, default=0) < 0:
             raise ValueError(
@@ -101,19 +100,11 @@ def _ids_of_data(request: Request) -> list | None:
     return [item for item in found[0] if all(item in other for other in others)]
 
 
-def _require_data(positions: Codes, ids: list) -> None:
-    """Raises ValueError for a recommended item without data.
-
-    `Codes` has given it a new position, after those of the ids with data.
-    """
-    if len(positions) > len(ids):
-        raise ValueError(
-            "Data about items must include each recommended item. Received: none for "
-            f"the item {shortened([*positions][len(ids)])}."
-        )
-
-
 def _by_position(request: Request, ids: list) -> Request:
-    """The request with the data in the order of these ids."""
+    """The request with the data in the order of these ids.
+
+    Raises:
+        ValueError: An id, to which `Codes` has given a position, has no data.
+    """
     named = {name: each.by_position(ids) for name, each in request.named.items()}
     return request.with_measures(named)

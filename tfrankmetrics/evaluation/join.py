@@ -9,27 +9,23 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfrankmetrics.columns.numbered_ids import Ids, number_ids
 from tfrankmetrics.columns.read_column import (
-    FIRST_INEXACT,
-    LABEL_RULE,
     as_numbers,
     as_objects,
+    as_row,
     by_index,
     collected,
     column,
     exact_scores,
-    from_pytorch,
-    has_large_int,
     is_frame,
     negated,
     require_labels,
-    without_decimals,
+    without_objects,
 )
 from tfrankmetrics.evaluation.trec_files import QRELS, RUN, FileColumns, read_file
 from tfrankmetrics.inputs.mistakes import warn
@@ -54,7 +50,7 @@ class PairTable(NamedTuple):
     name: str  # of the argument: "qrels", "run" or "exclude"
     queries: Any
     items: Any
-    numbers: Any = ()
+    numbers: Any = ()  # labels or scores
     rounded: Any = ()  # scores as trec_eval reads them
     place: Callable[[int], str] | None = None  # of a row, for errors
     has_ranks: bool = False  # whether scores follow from ranks or ranked lists
@@ -67,6 +63,13 @@ class PairTable(NamedTuple):
             if self.place is ROW_OF_FRAME
             else f"`{self.name}`"
         )
+
+    def place_of_number(self, row: int) -> str:
+        """Where a label or a score is, for errors."""
+        if self.place is not None:
+            return f"in {self.place_of_ids.format(row)}"
+        (query,) = self.queries.at(self.queries.codes[[row]])  # of a dict
+        return f"for the query {shortened(query)}"
 
 
 class Join(NamedTuple):
@@ -180,25 +183,17 @@ def join_tables(
         ValueError: A value is wrong, `match_pairs` raises it, or no query is in both.
     """
     ids = {"query": names.query, "item": names.item}
-    judged = _read_pairs("qrels", qrels, {**ids, "label": names.label})
-    labels = as_numbers("labels", judged.numbers)
-    require_labels(labels, " of `qrels`")
-    labels = labels.astype(np.int64) if labels.dtype.kind == "u" else labels
-
-    predicted = _read_pairs("run", run, {**ids, "score": names.score})
-    given = predicted.numbers
+    judged = _read_labels(_read_pairs("qrels", qrels, {**ids, "label": names.label}))
+    predicted = _read_scores(_read_pairs("run", run, {**ids, "score": names.score}))
     if lower_is_better and predicted.has_ranks:
         raise ValueError(
             "`lower_is_better` is for scores. Received: ranked lists, or a file of "
             "ranks, of which rank 1 is the best in any case. Omit `lower_is_better`."
         )
-    sign = negated if lower_is_better else np.asarray
-    scores, rounded = (sign(each(given)) for each in (exact_scores, as_in_trec_eval))
-    joined = match_pairs(
-        judged._replace(numbers=labels),
-        predicted._replace(numbers=scores, rounded=rounded),
-        _pairs_to_exclude(exclude, predicted, ids),
-    )
+    if lower_is_better:
+        scores, rounded = map(negated, (predicted.numbers, predicted.rounded))
+        predicted = predicted._replace(numbers=scores, rounded=rounded)
+    joined = match_pairs(judged, predicted, _pairs_to_exclude(exclude, predicted, ids))
     if not joined.is_judged_query.any():
         of_tables = (joined.judged_codes, joined.predicted_codes)
         of_qrels, of_run = (_examples(joined.query_ids, each) for each in of_tables)
@@ -207,6 +202,26 @@ def join_tables(
             f"{of_qrels} in `qrels`, and {of_run} in `run`."
         )
     return joined
+
+
+def _read_labels(judged: PairTable) -> PairTable:
+    """The judgments with checked labels."""
+    name = "qrels" if judged.place is None else "labels"
+    labels = as_numbers(name, judged.numbers, judged.place_of_number)
+    require_labels(labels, judged.place_of_number)
+    labels = labels.astype(np.int64) if labels.dtype.kind == "u" else labels
+    return judged._replace(numbers=labels)
+
+
+def _read_scores(predicted: PairTable) -> PairTable:
+    """The predictions with checked scores, and with these as trec_eval reads them."""
+    name = "run" if predicted.place is None else "scores"
+    given = predicted.numbers
+    if predicted.place is ROW_OF_FRAME:
+        given = as_numbers(name, given, predicted.place_of_number)
+    scores = as_numbers(name, exact_scores(given), predicted.place_of_number)
+    rounded = as_in_trec_eval(without_objects(np.asarray(given)))
+    return predicted._replace(numbers=scores, rounded=rounded)
 
 
 def as_in_trec_eval(scores: Any) -> np.ndarray:
@@ -244,8 +259,6 @@ def _read_pairs(name: str, data: Any, columns: dict[str, str]) -> PairTable:
     data = by_index(name, data)
     if is_frame(data):
         found = [column(data, of_column, each) for each, of_column in columns.items()]
-        if name == "run":
-            found[-1] = as_numbers("scores", found[-1])
         return PairTable(name, *found, place=ROW_OF_FRAME)
     if not isinstance(data, Mapping):
         raise ValueError(
@@ -258,23 +271,22 @@ def _read_pairs(name: str, data: Any, columns: dict[str, str]) -> PairTable:
     codes = np.repeat(np.arange(len(found)), lengths)
     items = [*itertools.chain.from_iterable(items for items, _ in found)]
     values = [*itertools.chain.from_iterable(values for _, values in found)]
-    queries = Ids([*data], codes)
-    numbers = _exact_numbers(name, queries, values)
+    if any(issubclass(each, Sequence) for each in {*map(type, values)}):
+        values = as_objects(values)  # of lists, NumPy would make a second axis
     has_ranks = any(isinstance(of_query, range) for _, of_query in found)
-    return PairTable(name, queries, items, numbers, has_ranks=has_ranks)
+    return PairTable(name, Ids([*data], codes), items, values, has_ranks=has_ranks)
 
 
 def _items_of(name: str, query: Any, of_query: Any) -> tuple[Sequence[Any], Iterable]:
     """The items of a query, and the label or score of each."""
     if isinstance(of_query, Mapping) and name != "exclude":
         items, values = [*of_query], of_query.values()
-    elif _is_list(of_query):
+    elif isinstance(items := as_row(of_query), list):
         if name == "run" and isinstance(of_query, (set, frozenset)):
             raise ValueError(
                 "A ranked list must be ordered, best first. Received: a set for the "
                 f"query {shortened(query)}."
             )
-        items = _listed(of_query)
         if name == "run" and items and all(map(_has_score, items)):
             raise ValueError(
                 "A ranked list of `run` must contain the ids of items. Received: pairs "
@@ -302,48 +314,6 @@ def _has_score(item: Any) -> bool:
     """Whether an item is a pair of an id and its score."""
     is_pair = isinstance(item, tuple) and len(item) == 2
     return is_pair and isinstance(item[1], float)
-
-
-def _is_list(items: Any) -> bool:
-    """Whether items are a list, a set or an array of them, rather than one item."""
-    is_one = isinstance(items, (str, bytes)) or getattr(items, "ndim", 1) == 0
-    return isinstance(items, Iterable) and not is_one
-
-
-def _listed(items: Iterable[Any]) -> list[Any]:
-    """The items of a list, or of an array of any library."""
-    for convert in ("to_pylist", "as_py"):  # of an array and a scalar of Arrow
-        if hasattr(items, convert):
-            return getattr(items, convert)()
-    if hasattr(items, "dtype"):
-        return np.asarray(from_pytorch(items)).tolist()
-    return [*items]
-
-
-def _exact_numbers(name: str, queries: Ids, values: list[Any]) -> Any:
-    """The numbers of a dict. Raises ValueError for other values and wrong labels."""
-    try:
-        given = np.asarray(values)
-    except ValueError:  # lists of different lengths
-        given = as_objects(values)
-    array = without_decimals(given if given.ndim == 1 else as_objects(values))
-    rule, is_bad = LABEL_RULE, np.zeros(len(values), bool)
-    if array.dtype.kind in "OUS":
-        rule = f"`{name}` must hold a number for each item."
-        is_bad = np.array([not isinstance(value, Real) for value in values])
-    if name == "qrels" and not is_bad.any():
-        floats = array.astype(float)
-        is_bad = ~np.isfinite(floats) & ~(floats < 0)
-        if has_large_int(values, array):
-            is_bad |= np.abs(floats) >= FIRST_INEXACT
-    if is_bad.any():
-        bad = int(np.argmax(is_bad))
-        (query,) = queries.at(queries.codes[[bad]])
-        raise ValueError(
-            f"{rule} Received: {shortened(values[bad])} for the query "
-            f"{shortened(query)}."
-        )
-    return values if array is given else array
 
 
 def match_pairs(

@@ -6,7 +6,7 @@ import numpy as np
 
 from tfrankmetrics.arguments import ArrayLike
 from tfrankmetrics.columns.numbered_ids import number_ids
-from tfrankmetrics.columns.read_column import from_pytorch, refuse_masked_arrays
+from tfrankmetrics.columns.read_column import as_array
 from tfrankmetrics.evaluation.rows_by_query import Queries
 from tfrankmetrics.inputs.mistakes import warn
 from tfrankmetrics.rules import check_option, shortened
@@ -45,8 +45,7 @@ def to_lists(
         ValueError: The shapes do not fit, an id is missing, a query has more rows than
             `length`, or the dtype of `values` does not include `padding`.
     """
-    refuse_masked_arrays("`values`", values)
-    array = np.asarray(from_pytorch(values))
+    array = as_array("`values`", values)
     found = number_ids("query ids", [query_ids])
     is_table = array.ndim in (1, 2) and len(array) == found.num_rows
     if not is_table or array.dtype.kind not in "biuf":

@@ -18,11 +18,11 @@ from tfrankmetrics.columns.numbered_ids import (
     ordered_categories,
 )
 from tfrankmetrics.columns.read_column import (
-    WEIGHT_RULE,
     as_numbers,
     by_index,
     column,
     is_frame,
+    require_weights,
 )
 from tfrankmetrics.columns.slices import columns_of_slices, read_slices, values_by_id
 from tfrankmetrics.rules import shortened
@@ -125,14 +125,12 @@ class JudgedQueries(NamedTuple):
     def weights(self, sample_weight: Any) -> np.ndarray:
         """The weight of each query."""
         column = self._column("sample_weight", "weight", sample_weight)
-        weights = as_numbers("sample_weight", column.at(column.codes))
-        bad = ~np.isfinite(weights) | (weights < 0)
-        if bad.any():
-            query = shortened(self.ids[bad].tolist()[0])
-            raise ValueError(
-                f"{WEIGHT_RULE} Received: {weights[bad][0]} for the query {query}."
-            )
+        weights = as_numbers("sample_weight", column.at(column.codes), self._place)
+        require_weights(weights, self._place)
         return weights
+
+    def _place(self, number: int) -> str:
+        return f"for the query {shortened(self.ids[[number]].tolist()[0])}"
 
     def slice_columns(self, by: Any) -> dict[str, Ids]:
         """The columns that `by` contains or names."""
@@ -144,8 +142,7 @@ class JudgedQueries(NamedTuple):
             found.categories = found.categories or ordered_categories(by)
             return {name: found}
         queries = column(by, self.name, "by")
-        of_rows = number_ids("ids of queries", [queries], ["row {} of `by`"])
-        queries = of_rows.at(of_rows.codes)
+        queries = number_ids("ids of queries", [queries], ["row {} of `by`"])
         given = columns_of_slices(by)
         given.pop(self.name, None)
         if not given:
@@ -154,19 +151,11 @@ class JudgedQueries(NamedTuple):
                 f"Received: only {self.name!r}."
             )
         columns = {}
-        for name, of_rows in given.items():
-            slices: dict[Any, Any] = {}
-            of_rows = read_slices("by", name, of_rows)
-            values = of_rows.at(of_rows.codes)
-            for query, value in zip(queries, values, strict=True):
-                if slices.setdefault(query, value) != value:
-                    raise ValueError(
-                        "`by` must contain one slice for each query. Received: "
-                        f"{shortened(slices[query])} and {shortened(value)} for the "
-                        f"query {shortened(query)}."
-                    )
-            columns[name] = self._column("by", name, slices)
-            columns[name].categories = of_rows.categories
+        for name, values in given.items():
+            slices = Queries(*queries.groups).column("by", name, values)
+            of_ids = dict(zip(queries.at(), slices.at(slices.codes), strict=True))
+            columns[name] = self._column("by", name, of_ids)
+            columns[name].categories = slices.categories
         return columns
 
     def _column(self, argument: str, name: str, values: Any) -> Ids:

@@ -18,12 +18,10 @@ from tfrankmetrics.arrays import Array, Library
 from tfrankmetrics.columns.numbered_ids import refuse_missing_lists
 from tfrankmetrics.columns.read_column import (
     FIRST_INEXACT,
+    as_array,
     as_list,
     first_index,
     from_pytorch,
-    refuse_masked_arrays,
-    refuse_rounded_integers,
-    without_decimals,
 )
 from tfrankmetrics.graphs import executing_eagerly
 from tfrankmetrics.inputs.devices import has_tensor
@@ -94,18 +92,11 @@ def dense(
 def _read_array(
     name: str, data: Any, convert: Callable, padding: float | bool
 ) -> Dense:
-    refuse_masked_arrays(name, data)
     data = as_list(from_pytorch(data))
-    try:
-        array = np.asarray(data)
-    except ValueError:  # rows of unequal length
-        array = np.empty(0, object)
-    array = without_decimals(array)
+    array = as_array(name, data)
     if array.dtype == object:
         return _read_rows(name, data, convert, padding)
-    refuse_rounded_integers(name, data, array)
-    is_long = array.dtype.kind == "f" and array.dtype.itemsize > 8
-    if is_long or array.dtype.kind in "SUMm":
+    if array.dtype.kind in "SUMm":
         first = f"{array.flat[:1].tolist()[0]!r}, of dtype " if array.size else ""
         are_ids = array.dtype.kind in "SU" and name in ("`y_true`", "`y_pred`")
         hint = " If they are ids of items, pass inputs='ids'." if are_ids else ""
@@ -125,9 +116,7 @@ def _read_rows(name: str, data: Any, convert: Callable, padding: float | bool) -
         values = np.concatenate([row for row in rows if row.size] or rows)
     except (TypeError, ValueError):
         rows, values = [], np.empty(0, object)
-    values = without_decimals(values)
-    if values.dtype.name == "bfloat16":  # not a dtype of NumPy itself
-        values = values.astype(np.float32)
+    values = as_array(name, values)
     if values.dtype.kind not in "biuf" or values.ndim not in (1, 2):
         is_array = isinstance(data, np.ndarray)
         hint = " It has the dtype object: convert it to float." if is_array else ""

@@ -16,18 +16,15 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.columns.numbered_ids import (
     PRESENT,
-    is_missing,
-    kind_of,
     kinds_of,
+    number_ids,
     refuse_missing_lists,
 )
-from tfrankmetrics.columns.read_column import as_list, as_values, from_pytorch
+from tfrankmetrics.columns.read_column import as_list, as_row, as_values, from_pytorch
 from tfrankmetrics.inputs.relevant_ids import PADDING, with_relevance
-from tfrankmetrics.rules import shortened
 
 # The number of the first relevant id that was not recommended, among ids such as text.
 FIRST_OTHER = 2**62
-RULE_OF_IDS = "Ids must be integers, text or of another hashable type."
 
 
 class Codes(dict):
@@ -69,13 +66,13 @@ class IdNumbers:
 def as_integer_ids(
     y_true: Any,
     y_pred: Any,
-    id_numbers: IdNumbers | None = None,
-    names: str = "Relevant and recommended ids",
+    id_numbers: IdNumbers,
+    names: Sequence[str] = ("`y_true`", "`y_pred`"),
 ) -> tuple[Any, Any]:
     """Replaces ids that are not integers, such as strings, by numbers.
 
-    `id_numbers` keeps the numbers of earlier batches. `names` states in an error what
-    both are.
+    `id_numbers` keeps the numbers of earlier batches. `names` are those of the
+    arguments, for errors.
     """
     y_true = with_relevance(y_true)
     is_dict = isinstance(y_true, Mapping)
@@ -83,16 +80,13 @@ def as_integer_ids(
         return y_true, y_pred  # `from_dict` raises the error
     require_ordered(as_list(y_pred))
     ids, y_pred = _as_rows(y_true["ids"] if is_dict else y_true), _as_rows(y_pred)
-    for data in (ids, y_pred):
-        if isinstance(data, list):
-            refuse_missing_lists(names, data)
     types = {*map(type, _items(ids)), *map(type, _items(y_pred))}
     kinds = kinds_of(types, itertools.chain(_items(ids), _items(y_pred)))
-    if len(kinds) > 1:
-        raise ValueError(_error_of_kinds(names, ids, y_pred))
-    if kinds.keys() - {Number}:
-        _refuse_missing_ids(names, types, ids, y_pred)
-        id_numbers = IdNumbers() if id_numbers is None else id_numbers
+    are_numbers = {*kinds} == {Number}
+    if len(kinds) > 1 or not (are_numbers or PRESENT.issuperset(types)):
+        # Raises an error if the types differ, or if an id is missing.
+        number_ids("ids", [[*_items(ids)], [*_items(y_pred)]], names)
+    if not are_numbers:
         y_pred = _mapped(id_numbers.of_recommended, y_pred)
         ids = _mapped(id_numbers.of_relevant, ids)
     return ({**y_true, "ids": ids} if is_dict else ids), y_pred
@@ -131,18 +125,9 @@ def _as_rows(data: Any) -> Any:
         if array.ndim == 0 or array.dtype.kind in "biuf":
             return data if array is data or xp.library_of(data) != "numpy" else array
         data = as_values(data)
-    return [*map(_as_row, data)]
-
-
-def _as_row(row: Any) -> Any:
-    """The ids of a query as a list, or its only id."""
-    is_several = isinstance(row, (Sequence, set, frozenset))
-    if is_several and not isinstance(row, (str, bytes)):
-        return [*row]
-    for method in ("to_list", "tolist"):
-        if hasattr(row, method):
-            return getattr(row, method)()
-    return row
+    rows = [*map(as_row, data)]
+    refuse_missing_lists("A column of ids", rows)
+    return rows
 
 
 def _is_set(data: Any) -> bool:
@@ -173,32 +158,4 @@ def _mapped(function: Callable[[Any], int], rows: Any) -> Any:
             for row in rows
         ]
     except TypeError as error:
-        raise ValueError(f"{RULE_OF_IDS} Received: {error}.") from None
-
-
-def _refuse_missing_ids(names: str, types: set[type], *sides: Any) -> None:
-    """Raises ValueError for ids that are all None, or NaT among dates."""
-    if PRESENT.issuperset(types):
-        return
-    for item in itertools.chain(*map(_items, sides)):
-        if is_missing(item):
-            raise ValueError(
-                f"{names} must not be missing. Received: {shortened(item)}. Remove "
-                "missing ids."
-            )
-
-
-def _error_of_kinds(names: str, *sides: Any) -> str:
-    """The error for ids of different types, with an example of two of them."""
-    found: dict[Any, Any] = {}
-    for item in itertools.chain(*map(_items, sides)):
-        found.setdefault(kind_of(item), item)
-    examples = [*found.values()][:2]
-    for example in examples:
-        if type(example).__hash__ is None:
-            return f"{RULE_OF_IDS} Received: {shortened(example)}."
-    hint = " Remove missing ids." if any(map(is_missing, examples)) else ""
-    return (
-        f"{names} must all have the same type, or they never match. Received: "
-        f"{' and '.join(map(shortened, examples))}.{hint}"
-    )
+        raise ValueError(f"The ids must be hashable. Received: {error}.") from None

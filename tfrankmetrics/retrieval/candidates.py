@@ -21,7 +21,7 @@ from tfrankmetrics.inputs.datasets import (
     require_end,
 )
 from tfrankmetrics.inputs.dense import Dense
-from tfrankmetrics.inputs.ids_as_integers import as_integer_ids
+from tfrankmetrics.inputs.ids_as_integers import IdNumbers, as_integer_ids
 from tfrankmetrics.inputs.mistakes import warn
 from tfrankmetrics.inputs.model_inputs import as_arrays, concatenated, rows_of, size_of
 from tfrankmetrics.inputs.relevant_ids import (
@@ -302,14 +302,14 @@ def _positions_of(name: str, data: Any, candidate_ids: Any) -> Dense:
     """
     if candidate_ids is None:
         return as_ids(name, data, library="numpy")
-    names = f"{name} and `candidate_ids`"
     # As one row, in which tuples are ids.
     row = (
         candidate_ids[np.newaxis]
         if candidate_ids.dtype.kind in "iu"
         else [candidate_ids.tolist()]
     )
-    integers, numbers = as_integer_ids(data, row, names=names)
+    names = name, "`candidate_ids`"
+    integers, numbers = as_integer_ids(data, row, IdNumbers(), names)
     given = as_ids(name, integers, library="numpy")
     numbers = as_ids("`candidate_ids`", numbers, library="numpy").array[0]
     order = np.argsort(numbers, kind="stable")
