@@ -27,11 +27,8 @@ from tfrankmetrics.compute.combiner import (
 from tfrankmetrics.evaluation.evaluate_rows import values_of_queries
 from tfrankmetrics.evaluation.evaluate_run import (
     Policies,
+    RunData,
     check_facts,
-    count_pairs,
-    facts_of_join,
-    metrics_with_rows,
-    refuse_by_policy,
     refuse_missing_queries,
 )
 from tfrankmetrics.evaluation.join import (
@@ -257,31 +254,30 @@ class RunCombiner(TableCombiner):
         rounded = as_in_trec_eval(predicted.numbers)
         predicted = predicted._replace(rounded=rounded)
         joined = match_pairs(judged, predicted)
-        refuse_by_policy(joined, self._policies)
-        counts = count_pairs(joined, self._policies.missing_queries)._asdict()
-        del counts["missing_queries"]  # a policy, which does not add up
-        accumulator.counts.update(counts)
-        accumulator.facts += facts_of_join(joined, self.rules, self._score_name)
         # The queries by their codes.
         known = {query.id: query for query in waiting}
         queries = [known[each] for each in joined.ids]
-        of_queries = {"sample_weight": np.array([query.weight for query in queries])}
+        of_queries = np.array([query.weight for query in queries])
+        data = RunData(joined, self._policies, self._score_name, of_queries)
+        data.refuse_by_policy()
+        counts = data.counts()._asdict()
+        del counts["missing_queries"]  # a policy, which does not add up
+        accumulator.counts.update(counts)
+        accumulator.facts += data.facts(self.rules)
         values, weights = np.zeros((2, len(self.named), len(queries)))
-        given = self.named, joined, of_queries, {}
-        for chosen, named, rows, columns in metrics_with_rows(*given):
+        for chosen, named, rows in data.parts(self.named):
+            of_rows, columns = rows.queries, rows.columns
             if not next(iter(named.values())).is_trec_eval:
-                rows = rows._replace(order=_row_order(columns))
+                of_rows = of_rows._replace(order=_row_order(columns))
             values[chosen], weights[chosen] = _in_fixed_widths(
                 named,
-                rows,
+                of_rows,
                 columns,
-                drop_unjudged=self._policies.unjudged == "drop",
+                drop_unjudged=rows.drops_unjudged,
             )
-        if self._policies.missing_queries == "skip":
-            counted = joined.has_predictions
-            queries = [*itertools.compress(queries, counted)]
-            values, weights = values[:, counted], weights[:, counted]
-        return queries, values, weights
+        counted = data.is_counted
+        queries = [*itertools.compress(queries, counted)]
+        return queries, values[:, counted], weights[:, counted]
 
     def _report_mistakes(self, accumulator: Accumulator) -> None:
         counts = RunCounts._make(accumulator.counts[name] for name in RunCounts._fields)

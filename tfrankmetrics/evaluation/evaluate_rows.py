@@ -26,6 +26,7 @@ from tfrankmetrics.columns.read_column import (
     require_labels,
     require_weights,
 )
+from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.compute.calls import call_compiled, require_eager
 from tfrankmetrics.compute.exposures import ExposureSums
 from tfrankmetrics.compute.values import values_and_weights
@@ -33,6 +34,7 @@ from tfrankmetrics.evaluation.item_positions import items_of_rows
 from tfrankmetrics.evaluation.join import error_of_pair_twice
 from tfrankmetrics.evaluation.rows_by_query import (
     Queries,
+    number_of_query,
     queries_of_groups,
 )
 from tfrankmetrics.inputs.alignment import aligned
@@ -44,6 +46,7 @@ from tfrankmetrics.inputs.mistakes import (
     refuse_signed_labels,
     warn_of,
 )
+from tfrankmetrics.inputs.one_list import OneList
 from tfrankmetrics.inputs.parts_by_length import ELEMENTS_IN_CACHE, parts_of
 from tfrankmetrics.inputs.ranks_as_scores import facts_of_ranks
 from tfrankmetrics.inputs.whole_data import (
@@ -144,49 +147,50 @@ def evaluate_rows(
     )
     columns = {"query_ids": query_ids, "labels": labels, "scores": scores}
     columns |= {"sample_weight": sample_weight, "item_ids": item_ids}
-    return evaluate_table(request, columns, collected(data), groups)
+    return evaluate_table(request, read_table(request, columns, data, groups))
 
 
-def evaluate_table(
-    request: Request, columns: dict[str, Any], data: Any, groups: Any
-) -> dict[str, Any] | SlicedValues:
-    """`evaluate_rows` for a request: reads, checks, computes and shapes the result."""
-    slice_columns = request.slice_columns(data, has_ids=True)
-    name = name_of_column(columns["scores"])
-    columns = aligned({**columns_of(data, columns), "by": slice_columns})
-    slice_columns = columns.pop("by")
-    items = columns.pop("item_ids", None)
-    rules, is_reversed = request.label_rules, request.lower_is_better
-    table = read_table(columns, groups, rules, is_reversed, name)
-    queries, columns = table.queries, table.columns
+def evaluate_table(request: Request, data: RowData) -> dict[str, Any] | SlicedValues:
+    """`evaluate_rows` for a request: computes and shapes the result."""
+    columns, ids, queries, items, slices, _ = data
     if items is not None:
-        items = number_ids("item ids", [items])
-        table.require_items(items)
         request, columns["items"] = items_of_rows(request, items)
-    slices = request.slices_of(
-        {n: queries.column("by", n, values) for n, values in slice_columns.items()}
-    )
     sums = ExposureSums(request.named, slices)
     values, weights = values_of_queries(request.named, queries, columns, sums=sums)
-    return request.result(values, weights, slices, table.ids, totals=sums.values())
+    return request.result(values, weights, slices, ids, totals=sums.values())
 
 
-class GroupedRows(NamedTuple):
-    """The columns of rows, and the rows of each query."""
+class RowData(NamedTuple):
+    """Rows with a label and a score, grouped by query.
+
+    Rows of a run have the column "pair", which numbers them whatever their order is.
+    """
 
     columns: dict[str, np.ndarray]
     ids: np.ndarray  # of the queries
     queries: Queries
+    items: Ids | None = None  # of the rows
+    slices: Slices | None = None
+    drops_unjudged: bool = True  # unless the declaration of a metric decides
 
-    def __len__(self) -> int:
-        return len(self.columns["labels"])
+    def list_of(self, query: Any, measure: Measure) -> OneList:
+        """The list of the query with this id that a metric reads."""
+        number = number_of_query(query, self.ids.tolist())
+        chosen = np.array([number])
+        drop = drops_unjudged(measure, self.drops_unjudged)
+        lists = lists_of_rows(self.queries, chosen, self.columns, drop)
+        rows = self.queries.rows(chosen)[0][0]
+        keys = self.columns["pair"][rows] if "pair" in self.columns else rows
+        items = self.items.at(self.items.codes[rows]) if self.items else rows.tolist()
+        return OneList(lists, items, number, keys.tolist())
 
     def require_items(self, items: Ids) -> None:
         """Raises ValueError unless each row has an item, once in a query."""
-        if items.num_rows != len(self):
+        num_rows = len(self.columns["labels"])
+        if items.num_rows != num_rows:
             raise ValueError(
                 "`item_ids` must contain a value for each row. Received: "
-                f"{items.num_rows} values for {len(self)} rows."
+                f"{items.num_rows} values for {num_rows} rows."
             )
         codes, queries = items.codes, self.queries.numbers_of_rows()
         order = np.lexsort((codes, queries))
@@ -200,18 +204,25 @@ class GroupedRows(NamedTuple):
             raise ValueError(error_of_pair_twice("item_ids", query, item, where))
 
 
-def read_table(
-    given: dict[str, Any],
-    groups: Any,
-    rules: LabelRules,
-    lower_is_better: bool,
-    score_name: Any = None,
-) -> GroupedRows:
-    """Checked columns of numbers, and the queries by their ids or by groups.
+def columns_of_rows(
+    request: Request, data: Any, columns: dict[str, Any], **others: Any
+) -> dict[str, Any]:
+    """The columns that arguments and `by` hold or name, in the order of one index.
 
-    `score_name` is the name of the column of scores, or None.
+    `others` have a row for each row, too.
     """
-    query_ids = given.pop("query_ids")
+    data = collected(data)
+    slice_columns = request.slice_columns(data, has_ids=True)
+    return aligned({**others, **columns_of(data, columns), "by": slice_columns})
+
+
+def read_table(
+    request: Request, columns: dict[str, Any], data: Any, groups: Any
+) -> RowData:
+    """Checked columns of numbers, and the queries by their ids or by groups."""
+    score_name = name_of_column(columns["scores"])
+    given = columns_of_rows(request, data, columns)
+    query_ids, items, slice_columns = map(given.pop, ("query_ids", "item_ids", "by"))
     if given["sample_weight"] is None:
         del given["sample_weight"]
     columns = {name: as_numbers(name, values) for name, values in given.items()}
@@ -236,19 +247,26 @@ def read_table(
     else:
         ids, queries = queries_of_groups(groups, len(columns["labels"]))
     facts = Facts()
-    if not lower_is_better:
+    if not request.lower_is_better:
         facts = facts_of_ranks(
             columns["scores"],
             lambda: (queries.numbers_of_rows(), columns["labels"]),
             score_name,
         )
-    _check_values(columns, queries, rules, facts)
+    _check_values(columns, queries, request.label_rules, facts)
     if groups is None:
         warn_if_ids_are_fractions(ids)
         warn_if_queries_are_labels(ids, columns["labels"])
-    if lower_is_better:
+    if request.lower_is_better:
         columns["scores"] = negated(columns["scores"])
-    return GroupedRows(columns, ids, queries)
+    slices = request.slices_of(
+        {n: queries.column("by", n, values) for n, values in slice_columns.items()}
+    )
+    items = None if items is None else number_ids("item ids", [items])
+    table = RowData(columns, ids, queries, items, slices)
+    if items is not None:
+        table.require_items(items)
+    return table
 
 
 def _check_values(

@@ -6,7 +6,7 @@ of judgments. The columns are slices and weights.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -107,6 +107,21 @@ def queries_of_groups(groups: Any, num_rows: int) -> tuple[np.ndarray, Queries]:
     lengths = lengths.astype(np.int64)
     ids = np.arange(len(lengths))
     return ids, Queries(None, np.cumsum(lengths) - lengths, lengths)
+
+
+def number_of_query(query: Any, ids: Sequence[Any]) -> int:
+    """The number of the query with this id. Raises ValueError if there is none."""
+    try:
+        is_known = query in set(ids)
+    except TypeError:  # an array or a list: not hashable
+        is_known = False
+    if not is_known or isinstance(query, bool):
+        such = f", such as {shortened(ids[0])}" if ids else ", and there is none"
+        raise ValueError(
+            f"The query must be the id of an evaluated query{such}. Received: "
+            f"{shortened(query)}."
+        )
+    return ids.index(query)
 
 
 class JudgedQueries(NamedTuple):
