@@ -24,7 +24,7 @@ from tfrankmetrics.compute.combiner import (
     Sums,
     means_of_sums,
 )
-from tfrankmetrics.evaluation.evaluate_rows import values_of_queries
+from tfrankmetrics.evaluation.evaluate_rows import RowData, values_of_queries
 from tfrankmetrics.evaluation.evaluate_run import (
     Policies,
     RunData,
@@ -40,13 +40,11 @@ from tfrankmetrics.evaluation.join import (
 from tfrankmetrics.evaluation.rows_by_query import Queries
 from tfrankmetrics.inputs.mistakes import (
     Asked,
-    Facts,
     LabelRules,
     refuse_signed_labels,
     warn,
     warn_of,
 )
-from tfrankmetrics.inputs.ranks_as_scores import facts_of_ranks
 from tfrankmetrics.metrics.measure import Measure, label_rules
 from tfrankmetrics.results.metric_values import NUM_QUERIES, RunCounts
 from tfrankmetrics.rules import shortened
@@ -192,18 +190,13 @@ class RowsCombiner(TableCombiner):
             _chained(query.judged[i] for query in waiting) for i in (0, 1)
         )
         lengths = np.array([len(query.judged[0]) for query in waiting])
-        accumulator.facts += Facts.of_labels(labels, self.rules.thresholds)
-        accumulator.facts += Facts.of_scores(scores[labels >= 0])
-        accumulator.facts += Facts.of_lengths(lengths)
-        codes = np.repeat(np.arange(len(waiting)), lengths)
-        accumulator.facts += facts_of_ranks(
-            scores, lambda: (codes, labels), self._score_name
-        )
-        columns = {"query": codes, "labels": labels, "scores": scores}
+        columns = {"labels": labels, "scores": scores}
+        columns["query"] = np.repeat(np.arange(len(waiting)), lengths)
         columns["sample_weight"] = np.repeat([q.weight for q in waiting], lengths)
         queries = Queries(_row_order(columns), np.cumsum(lengths) - lengths, lengths)
-        found = _in_fixed_widths(self.named, queries, columns, drop_unjudged=True)
-        return waiting, *found
+        rows = RowData(columns, np.arange(len(waiting)), queries)
+        accumulator.facts += rows.facts(self.rules, self._score_name)
+        return waiting, *_in_fixed_widths(self.named, rows)
 
     def _report_mistakes(self, accumulator: Accumulator) -> None:
         warn_of(accumulator.facts, Asked(self.rules))
@@ -266,15 +259,10 @@ class RunCombiner(TableCombiner):
         accumulator.facts += data.facts(self.rules)
         values, weights = np.zeros((2, len(self.named), len(queries)))
         for chosen, named, rows in data.parts(self.named):
-            of_rows, columns = rows.queries, rows.columns
             if not next(iter(named.values())).is_trec_eval:
-                of_rows = of_rows._replace(order=_row_order(columns))
-            values[chosen], weights[chosen] = _in_fixed_widths(
-                named,
-                of_rows,
-                columns,
-                drop_unjudged=rows.drops_unjudged,
-            )
+                order = _row_order(rows.columns)
+                rows = rows._replace(queries=rows.queries._replace(order=order))
+            values[chosen], weights[chosen] = _in_fixed_widths(named, rows)
         counted = data.is_counted
         queries = [*itertools.compress(queries, counted)]
         return queries, values[:, counted], weights[:, counted]
@@ -298,18 +286,14 @@ def _row_order(columns: Mapping[str, np.ndarray]) -> np.ndarray:
 
 
 def _in_fixed_widths(
-    named: Mapping[str, Measure],
-    queries: Queries,
-    columns: dict[str, np.ndarray],
-    *,
-    drop_unjudged: bool,
+    named: Mapping[str, Measure], rows: RowData
 ) -> tuple[np.ndarray, np.ndarray]:
     """`values_of_queries`, with the same bits whatever the other queries are.
 
     The terms of a list may be added up in a different order if its padding is longer.
     Therefore, the length of the padding depends on the length of the list alone.
     """
-    lengths = queries.lengths
+    queries, lengths = rows.queries, rows.queries.lengths
     values, weights = (np.zeros((len(named), len(lengths))) for _ in range(2))
     widths = 2 ** np.ceil(np.log2(np.maximum(lengths, NARROWEST))).astype(int)
     for width in np.unique(widths).tolist():
@@ -317,8 +301,8 @@ def _in_fixed_widths(
         values[:, part], weights[:, part] = values_of_queries(
             named,
             Queries(queries.order, queries.starts[part], lengths[part], width),
-            columns,
-            drop_unjudged=drop_unjudged,
+            rows.columns,
+            drop_unjudged=rows.drops_unjudged,
         )
     return values, weights
 

@@ -184,6 +184,37 @@ class RowData(NamedTuple):
         items = self.items.at(self.items.codes[rows]) if self.items else rows.tolist()
         return OneList(lists, items, number, keys.tolist())
 
+    def facts(
+        self, rules: LabelRules, score_name: Any, *, may_be_ranks: bool = True
+    ) -> Facts:
+        """The facts of labels, of scores in a column of this name, and of lengths."""
+        labels, scores = self.columns["labels"], self.columns["scores"]
+
+        def lists() -> tuple[np.ndarray, np.ndarray]:
+            return self.queries.numbers_of_rows(), labels
+
+        facts = Facts.of_labels(labels, rules.thresholds)
+        facts += Facts.of_scores(scores[labels >= 0])
+        if may_be_ranks:
+            facts += facts_of_ranks(scores, lists, score_name)
+        return facts + Facts.of_lengths(self.queries.lengths)
+
+    def check_values(self, request: Request, score_name: Any) -> None:
+        """Raises ValueError for invalid values, and warns of mistakes."""
+        rules = request.label_rules
+        labels, weights = self.columns["labels"], self.columns.get("sample_weight")
+        require_labels(labels)
+        is_reversed = request.lower_is_better
+        facts = self.facts(rules, score_name, may_be_ranks=not is_reversed)
+        if weights is not None:
+            require_weights(weights)
+            if rules.rank_zero_weights and (weights == 0).any():
+                judged = labels >= 0
+                numbers = self.queries.numbers_of_rows()[judged]
+                facts += Facts.of_weights(numbers, labels[judged], weights[judged])
+        refuse_signed_labels(facts, "drop these rows")
+        warn_of(facts, Asked(rules))
+
     def require_items(self, items: Ids) -> None:
         """Raises ValueError unless each row has an item, once in a query."""
         num_rows = len(self.columns["labels"])
@@ -246,14 +277,8 @@ def read_table(
         ids, queries = found.array(), Queries(*found.groups)
     else:
         ids, queries = queries_of_groups(groups, len(columns["labels"]))
-    facts = Facts()
-    if not request.lower_is_better:
-        facts = facts_of_ranks(
-            columns["scores"],
-            lambda: (queries.numbers_of_rows(), columns["labels"]),
-            score_name,
-        )
-    _check_values(columns, queries, request.label_rules, facts)
+    table = RowData(columns, ids, queries)
+    table.check_values(request, score_name)
     if groups is None:
         warn_if_ids_are_fractions(ids)
         warn_if_queries_are_labels(ids, columns["labels"])
@@ -262,36 +287,10 @@ def read_table(
     slices = request.slices_of(
         {n: queries.column("by", n, values) for n, values in slice_columns.items()}
     )
-    items = None if items is None else number_ids("item ids", [items])
-    table = RowData(columns, ids, queries, items, slices)
     if items is not None:
+        items = number_ids("item ids", [items])
         table.require_items(items)
-    return table
-
-
-def _check_values(
-    columns: dict[str, np.ndarray],
-    queries: Queries,
-    rules: LabelRules,
-    facts: Facts,
-) -> None:
-    """Raises ValueError for invalid values, and warns of mistakes.
-
-    `facts` are those of the order of the scores.
-    """
-    labels, weights = columns["labels"], columns.get("sample_weight")
-    require_labels(labels)
-    judged = labels >= 0
-    facts += Facts.of_labels(labels, rules.thresholds)
-    facts += Facts.of_scores(columns["scores"][judged])
-    facts += Facts.of_lengths(queries.lengths)
-    if weights is not None:
-        require_weights(weights)
-        if rules.rank_zero_weights and (weights == 0).any():
-            numbers = queries.numbers_of_rows()[judged]
-            facts += Facts.of_weights(numbers, labels[judged], weights[judged])
-    refuse_signed_labels(facts, "drop these rows")
-    warn_of(facts, Asked(rules))
+    return table._replace(items=items, slices=slices)
 
 
 def name_of_column(column: Any) -> Any:
