@@ -133,7 +133,8 @@ class Request:
 
     def slices_of_queries(self, number: int | None) -> Slices | None:
         """The slices of queries by their positions; their number may not be known."""
-        return self.slices_of(columns_by_query(self.slice_columns(), number))
+        columns = self.slice_columns()
+        return slices_of(columns_by_query(columns, number)) if columns else None
 
     def slices_of(self, columns: Mapping[str, Ids]) -> Slices | None:
         """The slices of columns with a value for each query; None without `by`."""
