@@ -14,9 +14,7 @@ import numpy as np
 from tfrankmetrics.arguments import ArrayLike, ColumnLike, Key, TableLike, Tower
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.values import without_one_subtopic
-from tfrankmetrics.evaluation.evaluate_rows import (
-    read_table,
-)
+from tfrankmetrics.evaluation.evaluate_rows import read_table
 from tfrankmetrics.evaluation.evaluate_run import (
     Excluded,
     MissingQueries,
@@ -28,19 +26,12 @@ from tfrankmetrics.evaluation.join import PairColumns, read_tables
 from tfrankmetrics.explanation.asked import asked_metrics
 from tfrankmetrics.explanation.explanation import Explanation
 from tfrankmetrics.inputs.alignment import aligned_lists
-from tfrankmetrics.inputs.catalog import CatalogLists
-from tfrankmetrics.inputs.dense import as_scores
 from tfrankmetrics.inputs.ids_as_integers import IdNumbers, as_integer_ids
-from tfrankmetrics.inputs.model_inputs import rows_of, size_of
-from tfrankmetrics.inputs.one_list import OneList, list_of_query
+from tfrankmetrics.inputs.one_list import list_of_query
 from tfrankmetrics.inputs.parts_by_length import Batch, batch_of, lengths_if_unequal
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Duplicates, Inputs, Options
-from tfrankmetrics.ranking.items import lowest_score
-from tfrankmetrics.results.request import Request
-from tfrankmetrics.retrieval.all_candidates import rank_all
 from tfrankmetrics.retrieval.evaluate_retrieval import Retrieval, Score
-from tfrankmetrics.retrieval.highest import Depth
 from tfrankmetrics.rules import check_query
 
 if TYPE_CHECKING:
@@ -325,29 +316,5 @@ def explain_retrieval(
         batch_size=batch_size,
         chunk_size=chunk_size,
     )
-    one = _list_of_candidates(task, request, query)
+    one = task.list_of(query, request)
     return Explanation(query, asked, [one] * len(asked))
-
-
-def _list_of_candidates(task: Retrieval, request: Request, query: int) -> OneList:
-    """The list of a query of a retrieval model, with the scores of all candidates."""
-    vectors, items = task.queries(), task.relevant
-    number = size_of("queries", vectors)
-    items.require_queries(number)
-    check_query("explain_retrieval", query, number)
-    weights, _ = task.weights_and_slices(request)
-    found = task.candidates()
-    chosen = np.array([query])
-    vectors, items = rows_of(vectors, chosen), items.of(chosen)
-    depth = Depth(None, is_stable=True)
-    _, ranked = rank_all(
-        vectors, found, items, task.scores, task.batch_size, depth=depth
-    )
-    of_ranked = as_scores(ranked.scores)
-    scores = np.full((1, found.number), lowest_score(of_ranked), of_ranked.dtype)
-    scores[0, ranked.ids] = of_ranked
-    of_query = scores, items.ids, items.relevance, items.exclude
-    weights = None if weights is None else weights[chosen]
-    lists = CatalogLists(*of_query, query_weights=weights)
-    names = {} if task.ids is None else dict(enumerate(task.ids.tolist()))
-    return list_of_query(lists, 0, query, names)
