@@ -152,12 +152,13 @@ def evaluate_rows(
 
 def evaluate_table(request: Request, data: RowData) -> dict[str, Any] | SlicedValues:
     """`evaluate_rows` for a request: computes and shapes the result."""
-    columns, ids, queries, items, slices, _ = data
-    if items is not None:
-        request, columns["items"] = items_of_rows(request, items)
-    sums = ExposureSums(request.named, slices)
-    values, weights = values_of_queries(request.named, queries, columns, sums=sums)
-    return request.result(values, weights, slices, ids, totals=sums.values())
+    columns, slices = data.columns, data.slices
+    if data.items is not None:
+        request, columns["items"] = items_of_rows(request, data.items)
+    named, queries = request.named, data.queries
+    sums = ExposureSums(named, slices)
+    values, weights = values_of_queries(named, queries, columns, sums=sums)
+    return request.result(values, weights, slices, data.ids, totals=sums.values())
 
 
 class RowData(NamedTuple):
