@@ -21,8 +21,7 @@ from tfrankmetrics.compute.combiner import (
     Accumulator,
     Combiner,
     Evaluated,
-    Sums,
-    means_of_sums,
+    means_and_number,
 )
 from tfrankmetrics.evaluation.evaluate_rows import values_of_queries
 from tfrankmetrics.evaluation.evaluate_run import (
@@ -146,13 +145,14 @@ class TableCombiner(Combiner, beam.CombineFn):
         """Raises errors, and warns, for mistakes that only all data together show."""
         raise NotImplementedError
 
-    def _row(self, key: tuple, sums: Sums, is_whole: bool) -> dict[str, Any]:
+    def _row(self, key: tuple, sums: np.ndarray, is_whole: bool) -> dict[str, Any]:
         """A row of the result: its slice, the number of queries, and the metrics."""
+        means, number = means_and_number(sums)
         return {
             **({OVERALL: is_whole} if self._by else {}),
             **dict(zip(self._by, key, strict=True)),
-            NUM_QUERIES: sums.num_queries,
-            **dict(zip(self.named, means_of_sums(sums), strict=True)),
+            NUM_QUERIES: number,
+            **dict(zip(self.named, means, strict=True)),
         }
 
     def _same_in_query(self, query: Any, of_query: Sequence[tuple] = ()) -> tuple:

@@ -10,7 +10,7 @@ import numpy as np
 from tfrankmetrics.arguments import DataFrame
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.compute.exposures import Total
-from tfrankmetrics.compute.values import means_of
+from tfrankmetrics.compute.sums import count_queries, means_of
 from tfrankmetrics.installation import require
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.results.axes import axes_for, chosen_metrics, without_tex
@@ -325,8 +325,3 @@ class SlicedValues(ShownAsTable, Mapping):
         axes[0].set_ylabel(without_tex(f"{', '.join(self.by)} (queries)"))
         axes[0].figure.suptitle("By slice (dashed: all queries)", fontsize=10)
         return axes
-
-
-def count_queries(weights: np.ndarray) -> int:
-    """The number of queries included in any metric, from weights `[metrics, B]`."""
-    return int((weights != 0).any(axis=0).sum())

@@ -23,7 +23,8 @@ from tfrankmetrics.columns.slices import (
     slices_of,
 )
 from tfrankmetrics.compute.exposures import require_known_items, with_num_items
-from tfrankmetrics.compute.values import means_of, require_finite
+from tfrankmetrics.compute.sums import count_queries, means_of
+from tfrankmetrics.compute.values import require_finite
 from tfrankmetrics.inputs.formats import InputFormat, input_format
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.mistakes import LabelRules
@@ -42,7 +43,6 @@ from tfrankmetrics.results.metric_values import (
     SlicedValues,
     Totals,
     Values,
-    count_queries,
 )
 from tfrankmetrics.rules import check_option, listed
 from tfrankmetrics.testing import check_before_use
