@@ -23,7 +23,8 @@ from tfrankmetrics.compute.combiner import (
     Evaluated,
     means_and_number,
 )
-from tfrankmetrics.evaluation.evaluate_rows import values_of_queries
+from tfrankmetrics.compute.computed import Computed
+from tfrankmetrics.evaluation.evaluate_rows import compute_rows
 from tfrankmetrics.evaluation.evaluate_run import (
     Policies,
     check_facts,
@@ -204,9 +205,11 @@ class RowsCombiner(TableCombiner):
         )
         columns = {"query": codes, "labels": labels, "scores": scores}
         columns["sample_weight"] = np.repeat([q.weight for q in waiting], lengths)
-        queries = Queries(_row_order(columns), np.cumsum(lengths) - lengths, lengths)
-        found = _in_fixed_widths(self.named, queries, columns, drop_unjudged=True)
-        return waiting, *found
+        starts, widths = np.cumsum(lengths) - lengths, _fixed_widths(lengths)
+        queries = Queries(_row_order(columns), starts, lengths, widths)
+        computed = Computed(self.named)
+        compute_rows(computed, self.named, queries, columns)
+        return waiting, *computed.by_query(len(waiting))
 
     def _report_mistakes(self, accumulator: Accumulator) -> None:
         warn_of(accumulator.facts, Asked(self.rules))
@@ -266,17 +269,14 @@ class RunCombiner(TableCombiner):
         known = {query.id: query for query in waiting}
         queries = [known[each] for each in joined.ids]
         of_queries = {"sample_weight": np.array([query.weight for query in queries])}
-        values, weights = np.zeros((2, len(self.named), len(queries)))
+        computed, drop = Computed(self.named), self._policies.unjudged == "drop"
         given = self.named, joined, of_queries, {}
-        for chosen, named, rows, columns in metrics_with_rows(*given):
+        for named, rows, columns in metrics_with_rows(*given):
             if not next(iter(named.values())).is_trec_eval:
                 rows = rows._replace(order=_row_order(columns))
-            values[chosen], weights[chosen] = _in_fixed_widths(
-                named,
-                rows,
-                columns,
-                drop_unjudged=self._policies.unjudged == "drop",
-            )
+            rows = rows._replace(widths=_fixed_widths(rows.lengths))
+            compute_rows(computed, named, rows, columns, drop_unjudged=drop)
+        values, weights = computed.by_query(len(queries))
         if self._policies.missing_queries == "skip":
             counted = joined.has_predictions
             queries = [*itertools.compress(queries, counted)]
@@ -301,30 +301,13 @@ def _row_order(columns: Mapping[str, np.ndarray]) -> np.ndarray:
     return np.lexsort((columns["labels"], columns["scores"], columns["query"]))
 
 
-def _in_fixed_widths(
-    named: Mapping[str, Measure],
-    queries: Queries,
-    columns: dict[str, np.ndarray],
-    *,
-    drop_unjudged: bool,
-) -> tuple[np.ndarray, np.ndarray]:
-    """`values_of_queries`, with the same bits whatever the other queries are.
+def _fixed_widths(lengths: np.ndarray) -> np.ndarray:
+    """The length that each list is padded to, which depends on its length alone.
 
     The terms of a list may be added up in a different order if its padding is longer.
-    Therefore, the length of the padding depends on the length of the list alone.
+    Therefore, its values have the same bits whatever the other queries are.
     """
-    lengths = queries.lengths
-    values, weights = (np.zeros((len(named), len(lengths))) for _ in range(2))
-    widths = 2 ** np.ceil(np.log2(np.maximum(lengths, NARROWEST))).astype(int)
-    for width in np.unique(widths).tolist():
-        part = widths == width
-        values[:, part], weights[:, part] = values_of_queries(
-            named,
-            Queries(queries.order, queries.starts[part], lengths[part], width),
-            columns,
-            drop_unjudged=drop_unjudged,
-        )
-    return values, weights
+    return 2 ** np.ceil(np.log2(np.maximum(lengths, NARROWEST))).astype(int)
 
 
 def _chained(columns: Iterable[Iterable[float]]) -> np.ndarray:

@@ -17,8 +17,8 @@ from tfrankmetrics.arguments import ArrayLike, SlicesLike, TableLike
 from tfrankmetrics.columns.numbered_ids import Ids, number_ids
 from tfrankmetrics.columns.read_column import collected, column, is_frame, rows_at
 from tfrankmetrics.compute.calls import require_eager
-from tfrankmetrics.compute.exposures import ExposureSums
-from tfrankmetrics.evaluation.evaluate_rows import values_of_queries
+from tfrankmetrics.compute.computed import Computed
+from tfrankmetrics.evaluation.evaluate_rows import compute_rows
 from tfrankmetrics.evaluation.item_positions import items_of_rows
 from tfrankmetrics.evaluation.join import Join, PairColumns, join_tables, read_tables
 from tfrankmetrics.evaluation.rows_by_query import (
@@ -202,17 +202,13 @@ def _evaluate_tables(
         of_pairs["items"] = np.pad(positions, (len(joined.judged_codes), 0))
     counted = joined.has_predictions | (policies.missing_queries != "skip")
     slices = request.slices_of({n: c.of(counted) for n, c in slice_columns.items()})
-    values, weights = np.zeros((2, len(request.named), len(ids)))
-    totals = {}
-    given = request.named, joined, of_queries, of_pairs
-    for chosen, named, queries, columns in metrics_with_rows(*given):
-        sums, drop = ExposureSums(named, slices, counted), policies.unjudged == "drop"
-        values[chosen], weights[chosen] = values_of_queries(
-            named, queries, columns, drop_unjudged=drop, sums=sums
-        )
-        totals |= sums.values()
+    computed = Computed(request.named, slices, counted)
+    given, drop = (joined, of_queries, of_pairs), policies.unjudged == "drop"
+    for named, queries, columns in metrics_with_rows(request.named, *given):
+        compute_rows(computed, named, queries, columns, drop_unjudged=drop)
+    values, weights = computed.by_query(len(ids))
     values, weights, ids = values[:, counted], weights[:, counted], ids[counted]
-    result = request.result(values, weights, slices, ids, counts, totals)
+    result = request.result(computed, values, weights, slices, ids, counts)
     is_plain = not request.per_query and slices is None
     return RunValues(result, counts) if is_plain else result  # type: ignore[arg-type]
 
@@ -222,8 +218,8 @@ def metrics_with_rows(
     joined: Join,
     of_queries: Mapping[str, np.ndarray],
     of_pairs: Mapping[str, np.ndarray],
-) -> Iterator[tuple[np.ndarray, dict[str, Measure], Queries, dict[str, np.ndarray]]]:
-    """Which metrics read the same rows, these metrics, and the rows by query.
+) -> Iterator[tuple[dict[str, Measure], Queries, dict[str, np.ndarray]]]:
+    """The metrics that read the same rows, and these rows by query.
 
     Those of trec_eval have an order of their own, and leave that of others as it is.
     The rows get more columns, which have a value for each query or pair.
@@ -235,7 +231,7 @@ def metrics_with_rows(
         for key, more in (("query", of_queries), ("pair", of_pairs)):
             columns |= {name: each[columns[key]] for name, each in more.items()}
         queries = queries_of_codes(columns["query"], len(joined.first_rows))
-        yield chosen, dict(itertools.compress(named.items(), chosen)), queries, columns
+        yield dict(itertools.compress(named.items(), chosen)), queries, columns
 
 
 def rows_by_model(run: Any, model: str) -> dict[Any, Any]:
