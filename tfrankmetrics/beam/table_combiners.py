@@ -21,10 +21,10 @@ from tfrankmetrics.compute.combiner import (
     Accumulator,
     Combiner,
     Evaluated,
-    Sums,
-    means_of_sums,
+    means_and_number,
 )
-from tfrankmetrics.evaluation.evaluate_rows import RowData, values_of_queries
+from tfrankmetrics.compute.computed import Computed
+from tfrankmetrics.evaluation.evaluate_rows import RowData, compute_rows
 from tfrankmetrics.evaluation.evaluate_run import (
     Policies,
     RunData,
@@ -141,13 +141,14 @@ class TableCombiner(Combiner, beam.CombineFn):
         """Raises errors, and warns, for mistakes that only all data together show."""
         raise NotImplementedError
 
-    def _row(self, key: tuple, sums: Sums, is_whole: bool) -> dict[str, Any]:
+    def _row(self, key: tuple, sums: np.ndarray, is_whole: bool) -> dict[str, Any]:
         """A row of the result: its slice, the number of queries, and the metrics."""
+        means, number = means_and_number(sums)
         return {
             **({OVERALL: is_whole} if self._by else {}),
             **dict(zip(self._by, key, strict=True)),
-            NUM_QUERIES: sums.num_queries,
-            **dict(zip(self.named, means_of_sums(sums), strict=True)),
+            NUM_QUERIES: number,
+            **dict(zip(self.named, means, strict=True)),
         }
 
     def _same_in_query(self, query: Any, of_query: Sequence[tuple] = ()) -> tuple:
@@ -193,10 +194,13 @@ class RowsCombiner(TableCombiner):
         columns = {"labels": labels, "scores": scores}
         columns["query"] = np.repeat(np.arange(len(waiting)), lengths)
         columns["sample_weight"] = np.repeat([q.weight for q in waiting], lengths)
-        queries = Queries(_row_order(columns), np.cumsum(lengths) - lengths, lengths)
+        starts, widths = np.cumsum(lengths) - lengths, _fixed_widths(lengths)
+        queries = Queries(_row_order(columns), starts, lengths, widths)
         rows = RowData(columns, np.arange(len(waiting)), queries)
         accumulator.facts += rows.facts(self.rules, self._score_name)
-        return waiting, *_in_fixed_widths(self.named, rows)
+        computed = Computed(self.named)
+        compute_rows(computed, self.named, rows)
+        return waiting, *computed.by_query(len(waiting))
 
     def _report_mistakes(self, accumulator: Accumulator) -> None:
         warn_of(accumulator.facts, Asked(self.rules))
@@ -257,12 +261,14 @@ class RunCombiner(TableCombiner):
         del counts["missing_queries"]  # a policy, which does not add up
         accumulator.counts.update(counts)
         accumulator.facts += data.facts(self.rules)
-        values, weights = np.zeros((2, len(self.named), len(queries)))
-        for chosen, named, rows in data.parts(self.named):
+        computed = Computed(self.named)
+        for named, rows in data.parts(self.named):
+            of_rows = rows.queries
+            of_rows = of_rows._replace(widths=_fixed_widths(of_rows.lengths))
             if not next(iter(named.values())).is_trec_eval:
-                order = _row_order(rows.columns)
-                rows = rows._replace(queries=rows.queries._replace(order=order))
-            values[chosen], weights[chosen] = _in_fixed_widths(named, rows)
+                of_rows = of_rows._replace(order=_row_order(rows.columns))
+            compute_rows(computed, named, rows._replace(queries=of_rows))
+        values, weights = computed.by_query(len(queries))
         counted = data.is_counted
         queries = [*itertools.compress(queries, counted)]
         return queries, values[:, counted], weights[:, counted]
@@ -285,26 +291,13 @@ def _row_order(columns: Mapping[str, np.ndarray]) -> np.ndarray:
     return np.lexsort((columns["labels"], columns["scores"], columns["query"]))
 
 
-def _in_fixed_widths(
-    named: Mapping[str, Measure], rows: RowData
-) -> tuple[np.ndarray, np.ndarray]:
-    """`values_of_queries`, with the same bits whatever the other queries are.
+def _fixed_widths(lengths: np.ndarray) -> np.ndarray:
+    """The length that each list is padded to, which depends on its length alone.
 
     The terms of a list may be added up in a different order if its padding is longer.
-    Therefore, the length of the padding depends on the length of the list alone.
+    Therefore, its values have the same bits whatever the other queries are.
     """
-    queries, lengths = rows.queries, rows.queries.lengths
-    values, weights = (np.zeros((len(named), len(lengths))) for _ in range(2))
-    widths = 2 ** np.ceil(np.log2(np.maximum(lengths, NARROWEST))).astype(int)
-    for width in np.unique(widths).tolist():
-        part = widths == width
-        values[:, part], weights[:, part] = values_of_queries(
-            named,
-            Queries(queries.order, queries.starts[part], lengths[part], width),
-            rows.columns,
-            drop_unjudged=rows.drops_unjudged,
-        )
-    return values, weights
+    return 2 ** np.ceil(np.log2(np.maximum(lengths, NARROWEST))).astype(int)
 
 
 def _chained(columns: Iterable[Iterable[float]]) -> np.ndarray:

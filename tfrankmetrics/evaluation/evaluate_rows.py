@@ -1,13 +1,12 @@
 """`evaluate_rows`: ranking metrics of a table with a query, a label and a score.
 
-`rows_by_query.py` groups the rows. `values_of_queries` evaluates them as padded lists,
+`rows_by_query.py` groups the rows. `compute_rows` evaluates them as padded lists,
 also those of runs, retrieval and Beam.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,9 +26,8 @@ from tfrankmetrics.columns.read_column import (
     require_weights,
 )
 from tfrankmetrics.columns.slices import Slices
-from tfrankmetrics.compute.calls import call_compiled, require_eager
-from tfrankmetrics.compute.exposures import ExposureSums
-from tfrankmetrics.compute.values import values_and_weights
+from tfrankmetrics.compute.calls import require_eager
+from tfrankmetrics.compute.computed import Computed
 from tfrankmetrics.evaluation.item_positions import items_of_rows
 from tfrankmetrics.evaluation.join import error_of_pair_twice
 from tfrankmetrics.evaluation.rows_by_query import (
@@ -47,7 +45,6 @@ from tfrankmetrics.inputs.mistakes import (
     warn_of,
 )
 from tfrankmetrics.inputs.one_list import OneList
-from tfrankmetrics.inputs.parts_by_length import ELEMENTS_IN_CACHE, parts_of
 from tfrankmetrics.inputs.ranks_as_scores import facts_of_ranks
 from tfrankmetrics.inputs.whole_data import (
     warn_if_ids_are_fractions,
@@ -152,13 +149,12 @@ def evaluate_rows(
 
 def evaluate_table(request: Request, data: RowData) -> dict[str, Any] | SlicedValues:
     """`evaluate_rows` for a request: computes and shapes the result."""
-    columns, slices = data.columns, data.slices
     if data.items is not None:
-        request, columns["items"] = items_of_rows(request, data.items)
-    named, queries = request.named, data.queries
-    sums = ExposureSums(named, slices)
-    values, weights = values_of_queries(named, queries, columns, sums=sums)
-    return request.result(values, weights, slices, data.ids, totals=sums.values())
+        request, data.columns["items"] = items_of_rows(request, data.items)
+    computed = Computed(request.named, data.slices)
+    compute_rows(computed, request.named, data)
+    found = computed.by_query(len(data.ids))
+    return request.result(computed, *found, data.slices, data.ids)
 
 
 class RowData(NamedTuple):
@@ -326,37 +322,23 @@ def columns_of(data: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     return arguments | {n: column(data, named, n) for n, named in names.items()}
 
 
-def values_of_queries(
-    named: Mapping[str, Measure],
-    queries: Queries,
-    columns: dict[str, np.ndarray],
-    *,
-    drop_unjudged: bool = True,
-    sums: ExposureSums | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Values and weights of all queries, `[metrics, queries]`.
-
-    Adds the exposure of the items to `sums`.
+def compute_rows(
+    computed: Computed, named: Mapping[str, Measure], rows: RowData
+) -> None:
+    """Computes metrics of the rows of all queries.
 
     An item with a label below 0 was not judged. It is excluded or treated as not
     relevant, unless the declaration of a metric decides.
     """
-    measures = [*named.values()]
-    values, weights = np.zeros((2, len(measures), len(queries.lengths)))
-    drops = np.array([drops_unjudged(each, drop_unjudged) for each in measures])
     for drop in (True, False):
-        chosen = tuple(itertools.compress(measures, drops == drop))
-        if not chosen:
-            continue
-        by_length = np.argsort(queries.lengths, kind="stable")
-        for part in parts_of(by_length, queries.lengths, ELEMENTS_IN_CACHE):
-            lists = lists_of_rows(queries, part, columns, drop)
-            found = call_compiled(values_and_weights, chosen, lists)
-            cells = np.ix_(drops == drop, part)
-            values[cells], weights[cells] = found
-            if sums is not None and not drop:
-                sums.add(lists, part)
-    return values, weights
+        chosen = {
+            name: measure
+            for name, measure in named.items()
+            if drops_unjudged(measure, rows.drops_unjudged) == drop
+        }
+        for part in rows.queries.parts() if chosen else ():
+            lists = lists_of_rows(rows.queries, part, rows.columns, drop)
+            computed.add(chosen, lists, part)
 
 
 def drops_unjudged(measure: Measure, otherwise: bool) -> bool:

@@ -18,8 +18,8 @@ from tfrankmetrics.columns.numbered_ids import Ids, number_ids
 from tfrankmetrics.columns.read_column import collected, column, is_frame, rows_at
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.compute.calls import require_eager
-from tfrankmetrics.compute.exposures import ExposureSums
-from tfrankmetrics.evaluation.evaluate_rows import RowData, values_of_queries
+from tfrankmetrics.compute.computed import Computed
+from tfrankmetrics.evaluation.evaluate_rows import RowData, compute_rows
 from tfrankmetrics.evaluation.item_positions import items_of_rows
 from tfrankmetrics.evaluation.join import Join, PairColumns, join_tables, read_tables
 from tfrankmetrics.evaluation.rows_by_query import (
@@ -181,19 +181,14 @@ def evaluate_joined(request: Request, data: RunData) -> dict[str, Any] | SlicedV
         request, positions = items_of_rows(request, items)
         # Missed items have no rank.
         positions = np.pad(positions, (len(joined.judged_codes), 0))
-    values, weights = np.zeros((2, len(request.named), len(counted)))
-    totals = {}
-    for chosen, named, rows in data.parts(request.named):
-        queries, columns = rows.queries, rows.columns
+    computed = Computed(request.named, data.slices, counted)
+    for named, rows in data.parts(request.named):
         if positions is not None:
-            columns["items"] = positions[columns["pair"]]
-        sums, drop = ExposureSums(named, data.slices, counted), rows.drops_unjudged
-        values[chosen], weights[chosen] = values_of_queries(
-            named, queries, columns, drop_unjudged=drop, sums=sums
-        )
-        totals |= sums.values()
+            rows.columns["items"] = positions[rows.columns["pair"]]
+        compute_rows(computed, named, rows)
+    values, weights = computed.by_query(len(counted))
     values, weights, ids = values[:, counted], weights[:, counted], joined.ids[counted]
-    result = request.result(values, weights, data.slices, ids, counts, totals)
+    result = request.result(computed, values, weights, data.slices, ids, counts)
     is_plain = not request.per_query and data.slices is None
     return RunValues(result, counts) if is_plain else result  # type: ignore[arg-type]
 
@@ -237,8 +232,8 @@ class RunData(NamedTuple):
 
     def parts(
         self, named: Mapping[str, Measure]
-    ) -> Iterator[tuple[np.ndarray, dict[str, Measure], RowData]]:
-        """Which metrics read the same rows, these metrics, and their rows.
+    ) -> Iterator[tuple[dict[str, Measure], RowData]]:
+        """The metrics that read the same rows, and these rows.
 
         Those of trec_eval have an order of their own, and leave that of others alone.
         """
@@ -251,12 +246,11 @@ class RunData(NamedTuple):
             queries = queries_of_codes(columns["query"], len(joined.first_rows))
             items = Ids(joined.item_ids.distinct, joined.item_codes[columns["pair"]])
             rows = RowData(columns, joined.ids, queries, items, drops_unjudged=drop)
-            chosen = flags == is_trec_eval
-            yield chosen, dict(itertools.compress(named.items(), chosen)), rows
+            yield dict(itertools.compress(named.items(), flags == is_trec_eval)), rows
 
     def list_of(self, query: Any, measure: Measure) -> OneList:
         """The list of a judged query that a metric reads."""
-        ((_, named, rows),) = self.parts({measure.name: measure})
+        ((named, rows),) = self.parts({measure.name: measure})
         one = rows.list_of(query, measure)
         if not self.joined.has_predictions[one.number]:
             refuse_missing_queries(named, self.counts())

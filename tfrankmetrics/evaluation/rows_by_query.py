@@ -6,7 +6,7 @@ of judgments. The columns are slices and weights.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from tfrankmetrics.columns.read_column import (
     is_frame,
 )
 from tfrankmetrics.columns.slices import columns_of_slices, read_slices, values_by_id
+from tfrankmetrics.inputs.parts_by_length import ELEMENTS_IN_CACHE, parts_of
 from tfrankmetrics.rules import shortened
 
 
@@ -29,12 +30,29 @@ class Queries(NamedTuple):
     order: np.ndarray | None  # [rows]; None if the rows are sorted by query
     starts: np.ndarray  # [queries]
     lengths: np.ndarray  # [queries]
-    width: int = 0  # the least length that lists are padded to
+    # The length that the list of each query is padded to, and others that it is
+    # computed with; None to pad lists to the longest of these.
+    widths: np.ndarray | None = None
 
-    def rows(self, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The rows of some queries as lists `[B, N]`, and where a list has an item."""
-        longest = self.lengths[queries].max(initial=0)
-        positions = np.arange(max(self.width, longest))
+    def parts(self) -> Iterator[np.ndarray]:
+        """The queries, as many as fit in memory at a time, by length."""
+        by_length = np.argsort(self.lengths, kind="stable")
+        of_one_width = [by_length]
+        if self.widths is not None:
+            ends = np.flatnonzero(np.diff(self.widths[by_length])) + 1
+            of_one_width = np.split(by_length, ends)
+        for order in of_one_width:
+            yield from parts_of(order, self.lengths, ELEMENTS_IN_CACHE)
+
+    def rows(
+        self, queries: np.ndarray, least: int = 0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of some queries as lists `[B, N]`, and where a list has an item.
+
+        N is at least `least`.
+        """
+        widths = self.lengths if self.widths is None else self.widths
+        positions = np.arange(widths[queries].max(initial=least))
         exists = positions < self.lengths[queries, np.newaxis]
         rows = np.where(exists, self.starts[queries, np.newaxis] + positions, 0)
         return (rows if self.order is None else self.order[rows]), exists

@@ -13,8 +13,9 @@ from tfrankmetrics.arguments import ArrayLike, SlicesLike, Tower
 from tfrankmetrics.columns.numbered_ids import number_ids
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.compute.calls import require_eager
-from tfrankmetrics.compute.exposures import ExposureSums, with_num_items
-from tfrankmetrics.evaluation.evaluate_rows import values_of_queries
+from tfrankmetrics.compute.computed import Computed
+from tfrankmetrics.compute.exposures import with_num_items
+from tfrankmetrics.evaluation.evaluate_rows import RowData, compute_rows
 from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.catalog import CatalogLists
 from tfrankmetrics.inputs.datasets import is_dataset
@@ -46,7 +47,7 @@ from tfrankmetrics.retrieval.candidates import (
 )
 from tfrankmetrics.retrieval.highest import NOTHING, Depth
 from tfrankmetrics.retrieval.scores import DotProducts, ScoreFunction
-from tfrankmetrics.retrieval.values_of_ranks import values_of_ranks
+from tfrankmetrics.retrieval.values_of_ranks import compute_ranks
 from tfrankmetrics.rules import Positive, check_option, check_query, shortened
 
 if TYPE_CHECKING:
@@ -281,23 +282,20 @@ class Retrieval:
             progress=_progress(candidates.number) if verbose else lambda number: None,
         )
         warn_of(facts + ranks.facts())
-        values, weights = np.zeros((2, len(request.named), len(relevant.ids)))
-        is_of_items = np.array([name in of_items for name in request.named])
-        sums = ExposureSums(request.named, slices)
+        computed, num_queries = Computed(request.named, slices), len(relevant.ids)
         if of_lists:
-            values[~is_of_items], weights[~is_of_items] = values_of_ranks(
-                of_lists, relevant, ranks, query_weights, candidates.number
+            compute_ranks(
+                computed, of_lists, relevant, ranks, query_weights, candidates.number
             )
         if len(highest.rows):
             columns = {"labels": np.zeros(len(highest.rows)), "items": highest.ids}
             columns["scores"] = highest.scores
             if query_weights is not None:
                 columns["sample_weight"] = query_weights[highest.rows]
-            queries = highest.queries(len(relevant.ids))
-            values[is_of_items], weights[is_of_items] = values_of_queries(
-                of_items, queries, columns, drop_unjudged=False, sums=sums
-            )
-        return request.result(values, weights, slices, totals=sums.values())
+            ids, queries = np.arange(num_queries), highest.queries(num_queries)
+            rows = RowData(columns, ids, queries, drops_unjudged=False)
+            compute_rows(computed, of_items, rows)
+        return request.result(computed, *computed.by_query(num_queries), slices)
 
     def list_of(self, query: int, request: Request) -> OneList:
         """The list of the query of this number, with the scores of all candidates."""
