@@ -17,7 +17,7 @@ from cost import KINDS, distinct
 from report import publish
 from training import SUITE, batch
 
-from tfrankmetrics.compute.values import weighted_sums
+from tfrankmetrics.compute.sums import weighted_sums
 from tfrankmetrics.inputs.labels import read_labels
 from tfrankmetrics.metrics.names import named_measures
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tfrankmetrics as tfr
-from tfrankmetrics.compute.combiner import added, means_of_sums, no_sums, sums_of
+from tfrankmetrics.compute.combiner import exact_sums_of, means_and_number
 
 
 def random_values(queries=200):
@@ -24,35 +24,45 @@ def random_values(queries=200):
 
 def test_means_equal_fractions():
     values, weights = random_values()
-    for mean, v, w in zip(means_of_sums(sums_of(values, weights)), values, weights):
+    means, number = means_and_number(exact_sums_of(values, weights))
+    assert number == 200
+    for mean, v, w in zip(means, values, weights):
         exact = sum(map(Fraction, v * w)) / sum(map(Fraction, w))
         assert mean == pytest.approx(float(exact), rel=3e-16)
 
 
 def test_the_order_of_queries_and_of_sums_changes_no_bit():
     values, weights = random_values()
-    expected = means_of_sums(sums_of(values, weights))
+    expected = means_and_number(exact_sums_of(values, weights))
+    none = exact_sums_of(values[:, :0], weights[:, :0])
     for seed in range(20):
         order = np.random.default_rng(seed).permutation(values.shape[1])
         ends = sorted(random.Random(seed).sample(range(200), 5))
-        parts = [sums_of(values[:, i], weights[:, i]) for i in np.split(order, ends)]
-        merged = added([added(parts[:3]), no_sums(2), added(parts[3:])])
-        assert means_of_sums(merged) == expected
-        assert merged.num_queries == 200
-        assert max(map(len, merged.values)) < 10  # a few floats, whatever the queries
+        parts = [
+            exact_sums_of(values[:, i], weights[:, i]) for i in np.split(order, ends)
+        ]
+        merged = sum(parts[:3], none) + sum(parts[4:], parts[3])
+        assert means_and_number(merged) == expected
+        # A few floats, whatever the queries.
+        assert max(len(each.parts) for each in merged.ravel()) < 10
 
 
 def test_queries_of_weight_0_do_not_count():
-    sums = sums_of(np.array([[0.5, 1.0, 0.0]]), np.array([[1.0, 0.0, 0.0]]))
-    assert (sums.num_queries, means_of_sums(sums)) == (1, [0.5])
-    assert np.isnan(means_of_sums(no_sums(1))).all()
+    values, weights = np.array([[0.5, 1.0, 0.0]]), np.array([[1.0, 0.0, 0.0]])
+    assert means_and_number(exact_sums_of(values, weights)) == ([0.5], 1)
+    (mean,), number = means_and_number(exact_sums_of(values[:, :0], weights[:, :0]))
+    assert np.isnan(mean)
+    assert number == 0
 
 
 def test_sums_that_overflow_raise():
     with pytest.raises(ValueError, match=r"finite sums.*Divide the weights"):
-        sums_of(np.ones((1, 3)), np.full((1, 3), 1e308))
+        exact_sums_of(np.ones((1, 3)), np.full((1, 3), 1e308))
     with pytest.raises(ValueError, match="finite sums"):
-        sums_of(np.full((1, 2), 1e10), np.full((1, 2), 1e300))
+        exact_sums_of(np.full((1, 2), 1e10), np.full((1, 2), 1e300))
+    of_each = exact_sums_of(np.ones((1, 1)), np.full((1, 1), 1e308))
+    with pytest.raises(ValueError, match="finite sums"):
+        assert of_each + of_each
 
 
 def test_copies_of_measures_are_equal():

@@ -21,17 +21,14 @@ from tfrankmetrics.compute.combiner import (
     Accumulator,
     Combiner,
     Evaluated,
-    Sums,
-    means_of_sums,
+    means_and_number,
 )
-from tfrankmetrics.evaluation.evaluate_rows import values_of_queries
+from tfrankmetrics.compute.computed import Computed
+from tfrankmetrics.evaluation.evaluate_rows import RowData, compute_rows
 from tfrankmetrics.evaluation.evaluate_run import (
     Policies,
+    RunData,
     check_facts,
-    count_pairs,
-    facts_of_join,
-    metrics_with_rows,
-    refuse_by_policy,
     refuse_missing_queries,
 )
 from tfrankmetrics.evaluation.join import (
@@ -43,13 +40,11 @@ from tfrankmetrics.evaluation.join import (
 from tfrankmetrics.evaluation.rows_by_query import Queries
 from tfrankmetrics.inputs.mistakes import (
     Asked,
-    Facts,
     LabelRules,
     refuse_signed_labels,
     warn,
     warn_of,
 )
-from tfrankmetrics.inputs.ranks_as_scores import facts_of_ranks
 from tfrankmetrics.metrics.measure import Measure, label_rules
 from tfrankmetrics.results.metric_values import NUM_QUERIES, RunCounts
 from tfrankmetrics.rules import shortened
@@ -146,13 +141,14 @@ class TableCombiner(Combiner, beam.CombineFn):
         """Raises errors, and warns, for mistakes that only all data together show."""
         raise NotImplementedError
 
-    def _row(self, key: tuple, sums: Sums, is_whole: bool) -> dict[str, Any]:
+    def _row(self, key: tuple, sums: np.ndarray, is_whole: bool) -> dict[str, Any]:
         """A row of the result: its slice, the number of queries, and the metrics."""
+        means, number = means_and_number(sums)
         return {
             **({OVERALL: is_whole} if self._by else {}),
             **dict(zip(self._by, key, strict=True)),
-            NUM_QUERIES: sums.num_queries,
-            **dict(zip(self.named, means_of_sums(sums), strict=True)),
+            NUM_QUERIES: number,
+            **dict(zip(self.named, means, strict=True)),
         }
 
     def _same_in_query(self, query: Any, of_query: Sequence[tuple] = ()) -> tuple:
@@ -195,18 +191,16 @@ class RowsCombiner(TableCombiner):
             _chained(query.judged[i] for query in waiting) for i in (0, 1)
         )
         lengths = np.array([len(query.judged[0]) for query in waiting])
-        accumulator.facts += Facts.of_labels(labels, self.rules.thresholds)
-        accumulator.facts += Facts.of_scores(scores[labels >= 0])
-        accumulator.facts += Facts.of_lengths(lengths)
-        codes = np.repeat(np.arange(len(waiting)), lengths)
-        accumulator.facts += facts_of_ranks(
-            scores, lambda: (codes, labels), self._score_name
-        )
-        columns = {"query": codes, "labels": labels, "scores": scores}
+        columns = {"labels": labels, "scores": scores}
+        columns["query"] = np.repeat(np.arange(len(waiting)), lengths)
         columns["sample_weight"] = np.repeat([q.weight for q in waiting], lengths)
-        queries = Queries(_row_order(columns), np.cumsum(lengths) - lengths, lengths)
-        found = _in_fixed_widths(self.named, queries, columns, drop_unjudged=True)
-        return waiting, *found
+        starts, widths = np.cumsum(lengths) - lengths, _fixed_widths(lengths)
+        queries = Queries(_row_order(columns), starts, lengths, widths)
+        rows = RowData(columns, np.arange(len(waiting)), queries)
+        accumulator.facts += rows.facts(self.rules, self._score_name)
+        computed = Computed(self.named)
+        compute_rows(computed, self.named, rows)
+        return waiting, *computed.by_query(len(waiting))
 
     def _report_mistakes(self, accumulator: Accumulator) -> None:
         warn_of(accumulator.facts, Asked(self.rules))
@@ -257,31 +251,27 @@ class RunCombiner(TableCombiner):
         rounded = as_in_trec_eval(predicted.numbers)
         predicted = predicted._replace(rounded=rounded)
         joined = match_pairs(judged, predicted)
-        refuse_by_policy(joined, self._policies)
-        counts = count_pairs(joined, self._policies.missing_queries)._asdict()
-        del counts["missing_queries"]  # a policy, which does not add up
-        accumulator.counts.update(counts)
-        accumulator.facts += facts_of_join(joined, self.rules, self._score_name)
         # The queries by their codes.
         known = {query.id: query for query in waiting}
         queries = [known[each] for each in joined.ids]
-        of_queries = {"sample_weight": np.array([query.weight for query in queries])}
-        values, weights = np.zeros((2, len(self.named), len(queries)))
-        given = self.named, joined, of_queries, {}
-        for chosen, named, rows, columns in metrics_with_rows(*given):
+        of_queries = np.array([query.weight for query in queries])
+        data = RunData(joined, self._policies, self._score_name, of_queries)
+        data.refuse_by_policy()
+        counts = data.counts()._asdict()
+        del counts["missing_queries"]  # a policy, which does not add up
+        accumulator.counts.update(counts)
+        accumulator.facts += data.facts(self.rules)
+        computed = Computed(self.named)
+        for named, rows in data.parts(self.named):
+            of_rows = rows.queries
+            of_rows = of_rows._replace(widths=_fixed_widths(of_rows.lengths))
             if not next(iter(named.values())).is_trec_eval:
-                rows = rows._replace(order=_row_order(columns))
-            values[chosen], weights[chosen] = _in_fixed_widths(
-                named,
-                rows,
-                columns,
-                drop_unjudged=self._policies.unjudged == "drop",
-            )
-        if self._policies.missing_queries == "skip":
-            counted = joined.has_predictions
-            queries = [*itertools.compress(queries, counted)]
-            values, weights = values[:, counted], weights[:, counted]
-        return queries, values, weights
+                of_rows = of_rows._replace(order=_row_order(rows.columns))
+            compute_rows(computed, named, rows._replace(queries=of_rows))
+        values, weights = computed.by_query(len(queries))
+        counted = data.is_counted
+        queries = [*itertools.compress(queries, counted)]
+        return queries, values[:, counted], weights[:, counted]
 
     def _report_mistakes(self, accumulator: Accumulator) -> None:
         counts = RunCounts._make(accumulator.counts[name] for name in RunCounts._fields)
@@ -301,30 +291,13 @@ def _row_order(columns: Mapping[str, np.ndarray]) -> np.ndarray:
     return np.lexsort((columns["labels"], columns["scores"], columns["query"]))
 
 
-def _in_fixed_widths(
-    named: Mapping[str, Measure],
-    queries: Queries,
-    columns: dict[str, np.ndarray],
-    *,
-    drop_unjudged: bool,
-) -> tuple[np.ndarray, np.ndarray]:
-    """`values_of_queries`, with the same bits whatever the other queries are.
+def _fixed_widths(lengths: np.ndarray) -> np.ndarray:
+    """The length that each list is padded to, which depends on its length alone.
 
     The terms of a list may be added up in a different order if its padding is longer.
-    Therefore, the length of the padding depends on the length of the list alone.
+    Therefore, its values have the same bits whatever the other queries are.
     """
-    lengths = queries.lengths
-    values, weights = (np.zeros((len(named), len(lengths))) for _ in range(2))
-    widths = 2 ** np.ceil(np.log2(np.maximum(lengths, NARROWEST))).astype(int)
-    for width in np.unique(widths).tolist():
-        part = widths == width
-        values[:, part], weights[:, part] = values_of_queries(
-            named,
-            Queries(queries.order, queries.starts[part], lengths[part], width),
-            columns,
-            drop_unjudged=drop_unjudged,
-        )
-    return values, weights
+    return 2 ** np.ceil(np.log2(np.maximum(lengths, NARROWEST))).astype(int)
 
 
 def _chained(columns: Iterable[Iterable[float]]) -> np.ndarray:

@@ -11,9 +11,11 @@ import numpy as np
 
 from tfrankmetrics.arguments import ArrayLike, ColumnLike, SlicesLike, TableLike
 from tfrankmetrics.callbacks.base_callback import Evaluation, Unit
-from tfrankmetrics.columns.read_column import collected
-from tfrankmetrics.evaluation.evaluate_rows import columns_of, evaluate_table
-from tfrankmetrics.inputs.alignment import aligned
+from tfrankmetrics.evaluation.evaluate_rows import (
+    columns_of_rows,
+    evaluate_table,
+    read_table,
+)
 from tfrankmetrics.inputs.datasets import refuse_unordered
 from tfrankmetrics.inputs.mistakes import RankingWarning
 from tfrankmetrics.metrics.names import MetricObject
@@ -93,10 +95,8 @@ class EvaluateRows(Evaluation):
         super().__init__(request, every, unit, prefix, output, batch_size)
         refuse_unordered(x, "Labels and query ids")
         columns = {"query_ids": query_ids, "labels": labels, "item_ids": item_ids}
-        data = collected(data)
-        columns = columns_of(data, {**columns, "sample_weight": sample_weight})
-        slice_columns = request.slice_columns(data, has_ids=True)
-        columns = aligned({"x": x, **columns, "by": slice_columns})
+        columns["sample_weight"] = sample_weight
+        columns = columns_of_rows(request, data, columns, x=x)
         self._x, self._labels = columns.pop("x"), columns["labels"]
         self._request = dataclasses.replace(request, by=columns.pop("by") or None)
         if np.shape(self._labels) == () or len(self._labels) == 0:
@@ -112,7 +112,8 @@ class EvaluateRows(Evaluation):
 
     def _of_scores(self, scores: np.ndarray) -> Any:
         columns = {**self._columns, "scores": scores}
-        return evaluate_table(self._request, columns, None, self._groups)
+        data = read_table(self._request, columns, None, self._groups)
+        return evaluate_table(self._request, data)
 
     def _values(self) -> Any:
         scores = np.asarray(self._predict(self._x))

@@ -8,7 +8,6 @@ workers. Because the sums are exact, their order changes no bit of a mean.
 from __future__ import annotations
 
 import dataclasses
-import itertools
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfrankmetrics.compute.sums import means_of_sums
 from tfrankmetrics.compute.values import require_finite
 from tfrankmetrics.inputs.mistakes import Facts
 from tfrankmetrics.metrics.measure import Measure
@@ -43,12 +43,17 @@ class Accumulator:
 
     waiting: list[Any] = dataclasses.field(default_factory=list)
     num_items: int = 0  # of the queries that wait
-    sums: dict[tuple, Sums] = dataclasses.field(default_factory=dict)
+    sums: dict[tuple, np.ndarray] = dataclasses.field(default_factory=dict)
     # What is checked when all queries are added.
     facts: Facts = dataclasses.field(default_factory=Facts)
     counts: Counter[str] = dataclasses.field(default_factory=Counter)  # `RunCounts`
     kinds: set[str] = dataclasses.field(default_factory=set)  # of query ids
     mistake: str | None = None  # an error to raise at the end
+
+    def add(self, sums: Mapping[tuple, np.ndarray]) -> None:
+        """Adds sums of slices."""
+        for key, each in sums.items():
+            self.sums[key] = self.sums[key] + each if key in self.sums else each
 
 
 class Combiner:
@@ -94,8 +99,7 @@ class Combiner:
         merged = Accumulator()
         for each in accumulators:
             self._add_up(each)
-            for key, sums in each.sums.items():
-                _add(merged, key, sums)
+            merged.add(each.sums)
             merged.facts += each.facts
             merged.counts.update(each.counts)
             merged.kinds |= each.kinds
@@ -112,9 +116,10 @@ class Combiner:
         self._add_up(accumulator)
         return self.output(accumulator)
 
-    def sums_of_all(self, accumulator: Accumulator) -> Sums:
+    def sums_of_all(self, accumulator: Accumulator) -> np.ndarray:
         """The sums of all queries."""
-        return added([*accumulator.sums.values(), no_sums(len(self.named))])
+        none = np.zeros((len(self.named), 0))
+        return sum(accumulator.sums.values(), exact_sums_of(none, none))
 
     def _add_up(self, accumulator: Accumulator) -> None:
         if not accumulator.waiting:
@@ -125,49 +130,56 @@ class Combiner:
         for number, key in enumerate(slices):
             numbers.setdefault(key, []).append(number)
         for key, which in numbers.items():
-            _add(accumulator, key, sums_of(values[:, which], weights[:, which]))
+            sums = exact_sums_of(values[:, which], weights[:, which])
+            accumulator.add({key: sums})
         accumulator.waiting, accumulator.num_items = [], 0
 
 
-class Sums(NamedTuple):
-    """Sums over some queries, for each metric.
+class ExactSum:
+    """A sum of floats, stored as a few floats that `math.fsum` adds exactly.
 
-    Each sum is stored as a few floats that `math.fsum` adds exactly. Therefore, results
-    are bitwise identical whatever the order in which workers add up queries.
+    Therefore, results are bitwise identical whatever the order in which workers add up
+    queries.
     """
 
-    values: tuple[tuple[float, ...], ...]  # of weight * value
-    weights: tuple[tuple[float, ...], ...]
-    num_queries: int  # included in any of the metrics
+    def __init__(self, numbers: Iterable[float]) -> None:
+        rest, self.parts = [*numbers], []
+        try:
+            while total := math.fsum(rest):
+                self.parts.append(total)
+                rest.append(-total)
+        except (OverflowError, ValueError):  # ValueError: infinity minus infinity
+            raise ValueError(
+                "The weights of all queries, and weights times values, must have "
+                "finite sums. Received: sums above 1.8e308. Divide the weights by a "
+                "number."
+            ) from None
+
+    def __add__(self, other: ExactSum) -> ExactSum:
+        return ExactSum(self.parts + other.parts)
+
+    def __float__(self) -> float:
+        return math.fsum(self.parts)
 
 
-def sums_of(values: np.ndarray, weights: np.ndarray) -> Sums:
-    """The sums of values and weights `[metrics, B]`."""
-    with np.errstate(over="ignore"):  # an error of `_exact`
-        weighted = weights * values
-    return Sums(
-        tuple(_exact(of_metric.tolist()) for of_metric in weighted),
-        tuple(_exact(of_metric.tolist()) for of_metric in weights),
-        int((weights != 0).any(axis=0).sum()),
-    )
+def exact_sums_of(values: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    """The sums of values and weights `[metrics, B]`, of type `ExactSum`.
+
+    `[metrics + 1, 2]`. The last row contains the number of queries, twice.
+    """
+    is_counted = (weights != 0).any(axis=0)
+    values = np.vstack([values, np.ones(len(is_counted))])
+    weights = np.vstack([weights, is_counted])
+    with np.errstate(over="ignore"):  # an error of `ExactSum`
+        terms = np.stack([weights * values, weights], axis=1)
+    return np.array([[ExactSum(each) for each in row] for row in terms.tolist()])
 
 
-def added(sums: Iterable[Sums]) -> Sums:
-    """The total of some sums, of which there must be at least one."""
-    values, weights, numbers = zip(*sums, strict=True)
-    return Sums(_added(values), _added(weights), sum(numbers))
-
-
-def no_sums(num_metrics: int) -> Sums:
-    """The sums without any query."""
-    return Sums(((),) * num_metrics, ((),) * num_metrics, 0)
-
-
-def means_of_sums(sums: Sums) -> list[float]:
-    """The mean of each metric; NaN if no query is included."""
-    values, weights = (map(math.fsum, parts) for parts in (sums.values, sums.weights))
-    pairs = zip(values, weights, strict=True)
-    return [value / weight if weight else math.nan for value, weight in pairs]
+def means_and_number(sums: np.ndarray) -> tuple[list[float], int]:
+    """The mean of each metric, NaN if no query is included; the number of queries."""
+    *rows, (number, _) = sums.astype(float)
+    with np.errstate(invalid="ignore"):  # without any query: 0 / 0, NaN
+        return means_of_sums(np.array(rows)).tolist(), int(number)
 
 
 def require_support_of_beam(measures: Mapping[str, Measure]) -> None:
@@ -179,29 +191,3 @@ def require_support_of_beam(measures: Mapping[str, Measure]) -> None:
                 f"{measure.name!r}, which needs labels of subtopics. Use "
                 "tfrankmetrics.evaluate."
             )
-
-
-def _added(columns: Iterable[tuple[tuple[float, ...], ...]]) -> tuple:
-    by_metric = zip(*columns, strict=True)
-    return tuple(_exact(itertools.chain.from_iterable(each)) for each in by_metric)
-
-
-def _exact(numbers: Iterable[float]) -> tuple[float, ...]:
-    """A few floats whose exact sum is the exact sum of all numbers."""
-    rest, parts = [*numbers], []
-    try:
-        while total := math.fsum(rest):
-            parts.append(total)
-            rest.append(-total)
-    except (OverflowError, ValueError):  # ValueError: infinity minus infinity
-        raise ValueError(
-            "The weights of all queries, and weights times values, must have finite "
-            "sums. Received: sums above 1.8e308. Divide the weights by a number."
-        ) from None
-    return tuple(parts)
-
-
-def _add(accumulator: Accumulator, key: tuple, sums: Sums) -> None:
-    """Adds sums of queries of one slice."""
-    known = [accumulator.sums[key]] if key in accumulator.sums else []
-    accumulator.sums[key] = added([*known, sums])

@@ -7,16 +7,13 @@ queries. The formulas are in `metrics/`, and what is recommended in `ranking/`.
 from __future__ import annotations
 
 import dataclasses
-import math
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.arrays.numpy import quiet
-from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.metrics.measure import Measure, cutoffs_of, ranked_alike
@@ -101,76 +98,6 @@ def exposures(
             for number, k in enumerate(recommended.cutoffs):
                 found[dataclasses.replace(measure, k=k)] = by_key[key][number]
     return [found[measure] for measure in chosen]
-
-
-class Total(NamedTuple):
-    """The value over all queries of a metric without per-query values."""
-
-    whole: float
-    by_slice: Sequence[float] = ()
-
-
-class ExposureSums:
-    """The exposure of the items over queries that come in parts, by slice.
-
-    Args:
-        named: The metrics, with numbers of items.
-        slices: The slices of the queries; None without any.
-        counted: The queries that the slices belong to, by default all.
-    """
-
-    def __init__(
-        self,
-        named: Mapping[str, Measure],
-        slices: Slices | None,
-        counted: np.ndarray | None = None,
-    ) -> None:
-        self._named = {n: m for n, m in named.items() if m.declaration.value}
-        self._segments, self._num_segments = None, 1
-        self._sums: dict[str, np.ndarray] = {}
-        if slices is not None:
-            self._segments = slices.of_query.astype(np.int64)
-            self._num_segments = len(slices.keys)
-            if counted is not None:
-                # Queries that are not counted recommend nothing, so that 0 is as good.
-                self._segments = np.zeros(len(counted), np.int64)
-                self._segments[counted] = slices.of_query
-
-    def add(self, lists: Lists, queries: np.ndarray) -> None:
-        """Adds some queries, whose positions among all are `queries`."""
-        if not self._named:
-            return
-        segments = None
-        if self._segments is not None:
-            if queries.max(initial=-1) >= len(self._segments):
-                return  # `columns_by_query` raises an error once all are counted
-            segments = self._segments[queries]
-        measures = [*self._named.values()]
-        require_known_items(measures, lists)
-        with quiet():
-            found = exposures(measures, lists, segments, self._num_segments)
-        found = [*map(xp.to_numpy, found)]
-        for name, each in zip(self._named, found, strict=True):
-            total = self._sums.get(name)
-            self._sums[name] = each if total is None else total + each
-
-    def values(self) -> dict[str, Total]:
-        """The value over all queries, and of each slice; NaN without any exposure."""
-        found = {}
-        for name, measure in self._named.items():
-            none = np.zeros((self._num_segments, 1))
-            sums = self._sums.get(name, none)
-            whole, by_slice = _value_of_exposure(measure, sums.sum(axis=0)), []
-            if self._segments is not None:
-                by_slice = [_value_of_exposure(measure, each) for each in sums]
-            found[name] = Total(whole, by_slice)
-        return found
-
-
-def _value_of_exposure(measure: Measure, exposure: np.ndarray) -> float:
-    if not exposure.any():
-        return math.nan
-    return float(measure.value_of(exposure[np.newaxis])[0])
 
 
 def with_num_items(

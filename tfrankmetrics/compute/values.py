@@ -1,13 +1,8 @@
-"""Each query's value and weight in each measure, their weighted means and sums.
+"""Each query's value and weight in each measure.
 
 Here all paths meet: the Keras metrics, `evaluate`, `evaluate_rows`, retrieval and
 TensorFlow Model Analysis call `values_and_weights`, which ranks lists and calls the
 formulas.
-
-The state of a Keras metric is one array of pairs, float64 `[rows, 2]`, which adds up
-over batches, replicas and workers: `weighted_sums`. It has a row for each measure: the
-sums of weight * value and of weight. Rows for the exposure of the items follow, two
-items a row, for each metric with one value over all queries.
 """
 
 from __future__ import annotations
@@ -21,7 +16,7 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.read_column import first_index
-from tfrankmetrics.compute.exposures import ValuesByMeasure, columns_of_items, exposures
+from tfrankmetrics.compute.exposures import ValuesByMeasure, columns_of_items
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.metrics.measure import (
@@ -156,24 +151,6 @@ def _apply_empty(
     return value, weight
 
 
-def means_of(
-    named: Mapping[str, Measure], values: np.ndarray, weights: np.ndarray
-) -> dict[str, float]:
-    """The weighted mean of each measure, from values and weights `[measures, B]`.
-
-    NaN if no query is included.
-    """
-    # Scaling by a power of 2 avoids overflow, and changes no bit of the mean.
-    _, exponents = np.frexp(np.max(weights, axis=1, initial=0))
-    scale = np.ldexp(1.0, np.clip(-exponents, -1022, 1022))  # both ends are normal
-    # NumPy adds the numbers of a row in a fixed order only if they are contiguous.
-    weights = np.ascontiguousarray(weights * scale[:, np.newaxis])
-    sums = np.sum(np.ascontiguousarray(weights * values), axis=1)
-    with np.errstate(invalid="ignore"):  # without any query: 0 / 0, NaN
-        averages = sums / np.sum(weights, axis=1)
-    return dict(zip(named, averages.tolist(), strict=True))
-
-
 def require_finite(
     named: Mapping[str, Measure],
     values: np.ndarray,
@@ -198,71 +175,3 @@ def require_finite(
         raise ValueError(
             f"{rule} Received: other values, in query {named_query} for {name!r}."
         )
-
-
-def num_rows(measures: Sequence[Measure]) -> int:
-    """The number of rows of the sums of some measures."""
-    return len(measures) + sum(_rows_of_items(measure) for measure in measures)
-
-
-def _rows_of_items(measure: Measure) -> int:
-    if measure.declaration.value is None:
-        return 0
-    if measure["num_items"] is None:
-        raise ValueError(
-            f"`{measure.declaration.name}` requires the number of items in the catalog "
-            "to be a Keras metric. Received: num_items=None. Pass num_items=V."
-        )
-    return (measure["num_items"] + 1) // 2
-
-
-def weighted_sums(
-    measures: Sequence[Measure],
-    lists: Lists,
-) -> Array:
-    """The sums over some queries, `[rows, 2]`."""
-    return _sums_and_weights(measures, lists)[0]
-
-
-def weighted_sums_and_queries(
-    measures: Sequence[Measure],
-    lists: Lists,
-) -> Array:
-    """`weighted_sums`, and a last row with the number of queries, twice.
-
-    `[rows + 1, 2]`. A query is counted if it is included in any of the measures.
-    """
-    sums, weights = _sums_and_weights(measures, lists)
-    is_counted = xp.any(xp.not_equal(weights, 0), axis=0)
-    number = xp.sum(xp.astype(is_counted, xp.float64))
-    return xp.concat([sums, xp.full([1, 2], number)], axis=0)
-
-
-def _sums_and_weights(measures: Sequence[Measure], lists: Lists) -> tuple[Array, Array]:
-    columns = values_and_weights(measures, lists)
-    values, weights = map(xp.barrier, columns)
-    sums = xp.stack([xp.sum(weights * values, axis=1), xp.sum(weights, axis=1)], axis=1)
-    parts = [
-        xp.reshape(xp.pad(each, [[0, 0], [0, each.shape[1] % 2]]), [-1, 2])
-        for each in exposures(measures, lists)
-    ]
-    return (xp.concat([sums, *parts], axis=0) if parts else sums), weights
-
-
-def results(measures: Sequence[Measure], sums: Array) -> Array:
-    """The measures' values `[measures]` from their sums, `[rows, 2]`.
-
-    NaN if no query is included, or if a sum overflowed.
-    """
-    rows = sums[: len(measures)]
-    is_finite = xp.all(xp.isfinite(rows), axis=1)
-    means = xp.where(is_finite, rows[:, 0] / rows[:, 1], float("nan"))
-    values, start = [*xp.unstack(means)], len(measures)
-    for number, measure in enumerate(measures):
-        if size := _rows_of_items(measure):
-            exposure = xp.reshape(sums[start : start + size], [1, -1])
-            value = measure.value_of(exposure[:, : measure["num_items"]])[0]
-            # The mean is 0, or NaN as above.
-            values[number] = values[number] + value
-            start += size
-    return xp.stack(values)

@@ -6,16 +6,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arguments import ArrayLike, SlicesLike
-from tfrankmetrics.compute.calls import call_compiled, require_eager
-from tfrankmetrics.compute.exposures import ExposureSums
-from tfrankmetrics.compute.values import values_and_weights
+from tfrankmetrics.compute.calls import require_eager
+from tfrankmetrics.compute.computed import Computed
 from tfrankmetrics.evaluation.item_positions import with_items_by_position
 from tfrankmetrics.inputs.alignment import aligned_lists
 from tfrankmetrics.inputs.ids_as_integers import IdNumbers, as_integer_ids
@@ -160,10 +159,8 @@ def evaluate_batches(
     of all arguments as the user passed them.
     """
     as_asked = request  # data about items may be by id; each batch needs positions
-    parts = []  # the values and weights of each batch
-    numbers_of_queries = []  # of each batch
     num_done = 0
-    sums = None
+    computed = None
     facts = Facts()
     id_numbers = IdNumbers()
     for y_true, y_pred, sample_weight, mask, queries in batches:
@@ -174,8 +171,8 @@ def evaluate_batches(
         on_host = lists.on_host()
         on_host.require_valid_values()
         request = request.for_items_of(on_host)
-        if sums is None:  # the first batch
-            sums = ExposureSums(request.named, request.slices_of_queries(None))
+        if computed is None:  # the first batch
+            computed = Computed(request.named, request.slices_of_queries(None))
             on_host.warn_of_mistakes(
                 y_true, request.reads_judgments, is_complete=is_whole
             )
@@ -184,17 +181,14 @@ def evaluate_batches(
             _report_mistakes(facts, request, "pass mask=labels >= 0")
         if queries is None:
             queries = num_done + np.arange(int(lists.num_queries))
-        numbers_of_queries.append(queries)
-        parts.append(_values_and_weights(request.measures, lists, sums, queries))
+        _add_in_parts(computed, request.named, lists, queries)
         num_done += len(queries)
-    if sums is None:
+    if computed is None:
         raise ValueError("A dataset must have at least one batch. Received: none.")
     if not is_whole:
         _report_mistakes(facts, request, 'pass {"labels": labels, "mask": labels >= 0}')
-    as_passed = np.argsort(np.concatenate(numbers_of_queries))
-    values, weights = np.concatenate(parts, axis=2)[..., as_passed]
     slices = request.slices_of_queries(num_done)
-    return request.result(values, weights, slices, totals=sums.values())
+    return request.result(computed, *computed.by_query(num_done), slices)
 
 
 def _report_mistakes(facts: Facts, request: Request, remedy: str) -> None:
@@ -203,25 +197,21 @@ def _report_mistakes(facts: Facts, request: Request, remedy: str) -> None:
     warn_of(facts, Asked(request.label_rules))
 
 
-def _values_and_weights(
-    measures: tuple[Measure, ...],
+def _add_in_parts(
+    computed: Computed,
+    named: Mapping[str, Measure],
     lists: Lists,
-    sums: ExposureSums,
     queries: np.ndarray,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Each query's value and weight, of as many lists as fit in memory at a time.
+) -> None:
+    """Computes the metrics of as many lists as fit in memory at a time.
 
     `queries` are the numbers of the queries.
     """
-    arrays, parts = lists.arrays, []
+    arrays = lists.arrays
     is_numpy = xp.library_of(*arrays.values()) == "numpy"
     most = ELEMENTS_IN_CACHE if is_numpy else ELEMENTS_AT_A_TIME
     step = max(1, most // max(1, lists.elements_per_query))
     for start in range(0, max(1, int(lists.num_queries)), step):
         rows = slice(start, start + step)
         part = lists.with_arrays({n: array[rows] for n, array in arrays.items()})
-        sums.add(part, queries[rows])
-        found = call_compiled(values_and_weights, measures, part)
-        parts.append([*map(xp.to_numpy, found)])
-    values, weights = np.concatenate(parts, axis=2)
-    return values, weights
+        computed.add(named, part, queries[rows])

@@ -1,13 +1,12 @@
 """`evaluate_rows`: ranking metrics of a table with a query, a label and a score.
 
-`rows_by_query.py` groups the rows. `values_of_queries` evaluates them as padded lists,
+`rows_by_query.py` groups the rows. `compute_rows` evaluates them as padded lists,
 also those of runs, retrieval and Beam.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import itertools
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -26,13 +25,14 @@ from tfrankmetrics.columns.read_column import (
     require_labels,
     require_weights,
 )
-from tfrankmetrics.compute.calls import call_compiled, require_eager
-from tfrankmetrics.compute.exposures import ExposureSums
-from tfrankmetrics.compute.values import values_and_weights
+from tfrankmetrics.columns.slices import Slices
+from tfrankmetrics.compute.calls import require_eager
+from tfrankmetrics.compute.computed import Computed
 from tfrankmetrics.evaluation.item_positions import items_of_rows
 from tfrankmetrics.evaluation.join import error_of_pair_twice
 from tfrankmetrics.evaluation.rows_by_query import (
     Queries,
+    number_of_query,
     queries_of_groups,
 )
 from tfrankmetrics.inputs.alignment import aligned
@@ -44,7 +44,7 @@ from tfrankmetrics.inputs.mistakes import (
     refuse_signed_labels,
     warn_of,
 )
-from tfrankmetrics.inputs.parts_by_length import ELEMENTS_IN_CACHE, parts_of
+from tfrankmetrics.inputs.one_list import OneList
 from tfrankmetrics.inputs.ranks_as_scores import facts_of_ranks
 from tfrankmetrics.inputs.whole_data import (
     warn_if_ids_are_fractions,
@@ -144,49 +144,81 @@ def evaluate_rows(
     )
     columns = {"query_ids": query_ids, "labels": labels, "scores": scores}
     columns |= {"sample_weight": sample_weight, "item_ids": item_ids}
-    return evaluate_table(request, columns, collected(data), groups)
+    return evaluate_table(request, read_table(request, columns, data, groups))
 
 
-def evaluate_table(
-    request: Request, columns: dict[str, Any], data: Any, groups: Any
-) -> dict[str, Any] | SlicedValues:
-    """`evaluate_rows` for a request: reads, checks, computes and shapes the result."""
-    slice_columns = request.slice_columns(data, has_ids=True)
-    name = name_of_column(columns["scores"])
-    columns = aligned({**columns_of(data, columns), "by": slice_columns})
-    slice_columns = columns.pop("by")
-    items = columns.pop("item_ids", None)
-    rules, is_reversed = request.label_rules, request.lower_is_better
-    table = read_table(columns, groups, rules, is_reversed, name)
-    queries, columns = table.queries, table.columns
-    if items is not None:
-        items = number_ids("item ids", [items])
-        table.require_items(items)
-        request, columns["items"] = items_of_rows(request, items)
-    slices = request.slices_of(
-        {n: queries.column("by", n, values) for n, values in slice_columns.items()}
-    )
-    sums = ExposureSums(request.named, slices)
-    values, weights = values_of_queries(request.named, queries, columns, sums=sums)
-    return request.result(values, weights, slices, table.ids, totals=sums.values())
+def evaluate_table(request: Request, data: RowData) -> dict[str, Any] | SlicedValues:
+    """`evaluate_rows` for a request: computes and shapes the result."""
+    if data.items is not None:
+        request, data.columns["items"] = items_of_rows(request, data.items)
+    computed = Computed(request.named, data.slices)
+    compute_rows(computed, request.named, data)
+    found = computed.by_query(len(data.ids))
+    return request.result(computed, *found, data.slices, data.ids)
 
 
-class GroupedRows(NamedTuple):
-    """The columns of rows, and the rows of each query."""
+class RowData(NamedTuple):
+    """Rows with a label and a score, grouped by query.
+
+    Rows of a run have the column "pair", which numbers them whatever their order is.
+    """
 
     columns: dict[str, np.ndarray]
     ids: np.ndarray  # of the queries
     queries: Queries
+    items: Ids | None = None  # of the rows
+    slices: Slices | None = None
+    drops_unjudged: bool = True  # unless the declaration of a metric decides
 
-    def __len__(self) -> int:
-        return len(self.columns["labels"])
+    def list_of(self, query: Any, measure: Measure) -> OneList:
+        """The list of the query with this id that a metric reads."""
+        number = number_of_query(query, self.ids.tolist())
+        chosen = np.array([number])
+        drop = drops_unjudged(measure, self.drops_unjudged)
+        lists = lists_of_rows(self.queries, chosen, self.columns, drop)
+        rows = self.queries.rows(chosen)[0][0]
+        keys = self.columns["pair"][rows] if "pair" in self.columns else rows
+        items = self.items.at(self.items.codes[rows]) if self.items else rows.tolist()
+        return OneList(lists, items, number, keys.tolist())
+
+    def facts(
+        self, rules: LabelRules, score_name: Any, *, may_be_ranks: bool = True
+    ) -> Facts:
+        """The facts of labels, of scores in a column of this name, and of lengths."""
+        labels, scores = self.columns["labels"], self.columns["scores"]
+
+        def lists() -> tuple[np.ndarray, np.ndarray]:
+            return self.queries.numbers_of_rows(), labels
+
+        facts = Facts.of_labels(labels, rules.thresholds)
+        facts += Facts.of_scores(scores[labels >= 0])
+        if may_be_ranks:
+            facts += facts_of_ranks(scores, lists, score_name)
+        return facts + Facts.of_lengths(self.queries.lengths)
+
+    def check_values(self, request: Request, score_name: Any) -> None:
+        """Raises ValueError for invalid values, and warns of mistakes."""
+        rules = request.label_rules
+        labels, weights = self.columns["labels"], self.columns.get("sample_weight")
+        require_labels(labels)
+        is_reversed = request.lower_is_better
+        facts = self.facts(rules, score_name, may_be_ranks=not is_reversed)
+        if weights is not None:
+            require_weights(weights)
+            if rules.rank_zero_weights and (weights == 0).any():
+                judged = labels >= 0
+                numbers = self.queries.numbers_of_rows()[judged]
+                facts += Facts.of_weights(numbers, labels[judged], weights[judged])
+        refuse_signed_labels(facts, "drop these rows")
+        warn_of(facts, Asked(rules))
 
     def require_items(self, items: Ids) -> None:
         """Raises ValueError unless each row has an item, once in a query."""
-        if items.num_rows != len(self):
+        num_rows = len(self.columns["labels"])
+        if items.num_rows != num_rows:
             raise ValueError(
                 "`item_ids` must contain a value for each row. Received: "
-                f"{items.num_rows} values for {len(self)} rows."
+                f"{items.num_rows} values for {num_rows} rows."
             )
         codes, queries = items.codes, self.queries.numbers_of_rows()
         order = np.lexsort((codes, queries))
@@ -200,18 +232,25 @@ class GroupedRows(NamedTuple):
             raise ValueError(error_of_pair_twice("item_ids", query, item, where))
 
 
-def read_table(
-    given: dict[str, Any],
-    groups: Any,
-    rules: LabelRules,
-    lower_is_better: bool,
-    score_name: Any = None,
-) -> GroupedRows:
-    """Checked columns of numbers, and the queries by their ids or by groups.
+def columns_of_rows(
+    request: Request, data: Any, columns: dict[str, Any], **others: Any
+) -> dict[str, Any]:
+    """The columns that arguments and `by` hold or name, in the order of one index.
 
-    `score_name` is the name of the column of scores, or None.
+    `others` have a row for each row, too.
     """
-    query_ids = given.pop("query_ids")
+    data = collected(data)
+    slice_columns = request.slice_columns(data, has_ids=True)
+    return aligned({**others, **columns_of(data, columns), "by": slice_columns})
+
+
+def read_table(
+    request: Request, columns: dict[str, Any], data: Any, groups: Any
+) -> RowData:
+    """Checked columns of numbers, and the queries by their ids or by groups."""
+    score_name = name_of_column(columns["scores"])
+    given = columns_of_rows(request, data, columns)
+    query_ids, items, slice_columns = map(given.pop, ("query_ids", "item_ids", "by"))
     if given["sample_weight"] is None:
         del given["sample_weight"]
     columns = {name: as_numbers(name, values) for name, values in given.items()}
@@ -235,45 +274,20 @@ def read_table(
         ids, queries = found.array(), Queries(*found.groups)
     else:
         ids, queries = queries_of_groups(groups, len(columns["labels"]))
-    facts = Facts()
-    if not lower_is_better:
-        facts = facts_of_ranks(
-            columns["scores"],
-            lambda: (queries.numbers_of_rows(), columns["labels"]),
-            score_name,
-        )
-    _check_values(columns, queries, rules, facts)
+    table = RowData(columns, ids, queries)
+    table.check_values(request, score_name)
     if groups is None:
         warn_if_ids_are_fractions(ids)
         warn_if_queries_are_labels(ids, columns["labels"])
-    if lower_is_better:
+    if request.lower_is_better:
         columns["scores"] = negated(columns["scores"])
-    return GroupedRows(columns, ids, queries)
-
-
-def _check_values(
-    columns: dict[str, np.ndarray],
-    queries: Queries,
-    rules: LabelRules,
-    facts: Facts,
-) -> None:
-    """Raises ValueError for invalid values, and warns of mistakes.
-
-    `facts` are those of the order of the scores.
-    """
-    labels, weights = columns["labels"], columns.get("sample_weight")
-    require_labels(labels)
-    judged = labels >= 0
-    facts += Facts.of_labels(labels, rules.thresholds)
-    facts += Facts.of_scores(columns["scores"][judged])
-    facts += Facts.of_lengths(queries.lengths)
-    if weights is not None:
-        require_weights(weights)
-        if rules.rank_zero_weights and (weights == 0).any():
-            numbers = queries.numbers_of_rows()[judged]
-            facts += Facts.of_weights(numbers, labels[judged], weights[judged])
-    refuse_signed_labels(facts, "drop these rows")
-    warn_of(facts, Asked(rules))
+    slices = request.slices_of(
+        {n: queries.column("by", n, values) for n, values in slice_columns.items()}
+    )
+    if items is not None:
+        items = number_ids("item ids", [items])
+        table.require_items(items)
+    return table._replace(items=items, slices=slices)
 
 
 def name_of_column(column: Any) -> Any:
@@ -308,37 +322,23 @@ def columns_of(data: Any, arguments: dict[str, Any]) -> dict[str, Any]:
     return arguments | {n: column(data, named, n) for n, named in names.items()}
 
 
-def values_of_queries(
-    named: Mapping[str, Measure],
-    queries: Queries,
-    columns: dict[str, np.ndarray],
-    *,
-    drop_unjudged: bool = True,
-    sums: ExposureSums | None = None,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Values and weights of all queries, `[metrics, queries]`.
-
-    Adds the exposure of the items to `sums`.
+def compute_rows(
+    computed: Computed, named: Mapping[str, Measure], rows: RowData
+) -> None:
+    """Computes metrics of the rows of all queries.
 
     An item with a label below 0 was not judged. It is excluded or treated as not
     relevant, unless the declaration of a metric decides.
     """
-    measures = [*named.values()]
-    values, weights = np.zeros((2, len(measures), len(queries.lengths)))
-    drops = np.array([drops_unjudged(each, drop_unjudged) for each in measures])
     for drop in (True, False):
-        chosen = tuple(itertools.compress(measures, drops == drop))
-        if not chosen:
-            continue
-        by_length = np.argsort(queries.lengths, kind="stable")
-        for part in parts_of(by_length, queries.lengths, ELEMENTS_IN_CACHE):
-            lists = lists_of_rows(queries, part, columns, drop)
-            found = call_compiled(values_and_weights, chosen, lists)
-            cells = np.ix_(drops == drop, part)
-            values[cells], weights[cells] = found
-            if sums is not None and not drop:
-                sums.add(lists, part)
-    return values, weights
+        chosen = {
+            name: measure
+            for name, measure in named.items()
+            if drops_unjudged(measure, rows.drops_unjudged) == drop
+        }
+        for part in rows.queries.parts() if chosen else ():
+            lists = lists_of_rows(rows.queries, part, rows.columns, drop)
+            computed.add(chosen, lists, part)
 
 
 def drops_unjudged(measure: Measure, otherwise: bool) -> bool:

@@ -16,14 +16,14 @@ import numpy as np
 from tfrankmetrics.arguments import ArrayLike, SlicesLike, TableLike
 from tfrankmetrics.columns.numbered_ids import Ids, number_ids
 from tfrankmetrics.columns.read_column import collected, column, is_frame, rows_at
+from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.compute.calls import require_eager
-from tfrankmetrics.compute.exposures import ExposureSums
-from tfrankmetrics.evaluation.evaluate_rows import values_of_queries
+from tfrankmetrics.compute.computed import Computed
+from tfrankmetrics.evaluation.evaluate_rows import RowData, compute_rows
 from tfrankmetrics.evaluation.item_positions import items_of_rows
 from tfrankmetrics.evaluation.join import Join, PairColumns, join_tables, read_tables
 from tfrankmetrics.evaluation.rows_by_query import (
     JudgedQueries,
-    Queries,
     queries_of_codes,
 )
 from tfrankmetrics.inputs.mistakes import (
@@ -34,6 +34,7 @@ from tfrankmetrics.inputs.mistakes import (
     refuse_signed_labels,
     warn_of,
 )
+from tfrankmetrics.inputs.one_list import OneList
 from tfrankmetrics.inputs.ranks_as_scores import facts_of_ranks
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.metrics.names import MetricObject
@@ -157,85 +158,154 @@ def evaluate_run(
         lower_is_better=lower_is_better,
     )
     qrels, run = read_tables(qrels, run, names)
-    given = request, names, policies, qrels, exclude, sample_weight
-    if model is None:
-        return _evaluate_tables(*given, run)
-    models = rows_by_model(run, model)
-    return {name: _evaluate_tables(*given, rows) for name, rows in models.items()}
+    runs = {None: run} if model is None else rows_by_model(run, model)
+    results = {}
+    for name, rows in runs.items():
+        given = qrels, rows, names, policies, exclude, sample_weight
+        results[name] = evaluate_joined(request, RunData.of_tables(request, *given))
+    return results[None] if model is None else results
 
 
-def _evaluate_tables(
-    request: Request,
-    names: PairColumns,
-    policies: Policies,
-    qrels: Any,
-    exclude: Any,
-    sample_weight: Any,
-    run: Any,
-) -> dict[str, Any] | SlicedValues:
-    """`evaluate_run` for a request: reads, joins, computes and shapes the result."""
-    joined = join_tables(
-        qrels,
-        run,
-        names,
-        exclude,
-        lower_is_better=request.lower_is_better,
-    )
-    counts = count_pairs(joined, policies.missing_queries)
-    refuse_by_policy(joined, policies)
+def evaluate_joined(request: Request, data: RunData) -> dict[str, Any] | SlicedValues:
+    """`evaluate_run` for a request: checks, computes and shapes the result."""
+    joined, counts = data.joined, data.counts()
     rules = request.label_rules
-    facts = facts_of_join(joined, rules, names.score)
-    check_facts(facts, rules, counts, policies)
+    check_facts(data.facts(rules), rules, counts, data.policies)
     refuse_missing_queries(request.named, counts)
 
-    ids, of_queries, of_pairs = joined.ids, {}, {}
-    table = JudgedQueries(ids, joined.judged_codes, qrels, names.query)
-    if sample_weight is not None:
-        of_queries["sample_weight"] = table.weights(sample_weight)
-    slice_columns = {} if request.by is None else table.slice_columns(request.by)
-    request.require_free_keys(slice_columns, has_ids=True)
+    counted = data.is_counted
+    positions = None
     if any(measure.declaration.reads_items for measure in request.measures):
         of_run = joined.item_codes[len(joined.labels) :]
         items = Ids(joined.item_ids.distinct, of_run)
         request, positions = items_of_rows(request, items)
         # Missed items have no rank.
-        of_pairs["items"] = np.pad(positions, (len(joined.judged_codes), 0))
-    counted = joined.has_predictions | (policies.missing_queries != "skip")
-    slices = request.slices_of({n: c.of(counted) for n, c in slice_columns.items()})
-    values, weights = np.zeros((2, len(request.named), len(ids)))
-    totals = {}
-    given = request.named, joined, of_queries, of_pairs
-    for chosen, named, queries, columns in metrics_with_rows(*given):
-        sums, drop = ExposureSums(named, slices, counted), policies.unjudged == "drop"
-        values[chosen], weights[chosen] = values_of_queries(
-            named, queries, columns, drop_unjudged=drop, sums=sums
-        )
-        totals |= sums.values()
-    values, weights, ids = values[:, counted], weights[:, counted], ids[counted]
-    result = request.result(values, weights, slices, ids, counts, totals)
-    is_plain = not request.per_query and slices is None
+        positions = np.pad(positions, (len(joined.judged_codes), 0))
+    computed = Computed(request.named, data.slices, counted)
+    for named, rows in data.parts(request.named):
+        if positions is not None:
+            rows.columns["items"] = positions[rows.columns["pair"]]
+        compute_rows(computed, named, rows)
+    values, weights = computed.by_query(len(counted))
+    values, weights, ids = values[:, counted], weights[:, counted], joined.ids[counted]
+    result = request.result(computed, values, weights, data.slices, ids, counts)
+    is_plain = not request.per_query and data.slices is None
     return RunValues(result, counts) if is_plain else result  # type: ignore[arg-type]
 
 
-def metrics_with_rows(
-    named: Mapping[str, Measure],
-    joined: Join,
-    of_queries: Mapping[str, np.ndarray],
-    of_pairs: Mapping[str, np.ndarray],
-) -> Iterator[tuple[np.ndarray, dict[str, Measure], Queries, dict[str, np.ndarray]]]:
-    """Which metrics read the same rows, these metrics, and the rows by query.
+class RunData(NamedTuple):
+    """Judgments and predictions, joined, and the policies for what has no match."""
 
-    Those of trec_eval have an order of their own, and leave that of others as it is.
-    The rows get more columns, which have a value for each query or pair.
-    """
-    flags = np.array([measure.is_trec_eval for measure in named.values()])
-    for is_trec_eval in np.unique(flags).tolist():
-        chosen = flags == is_trec_eval
-        columns = joined.rows(is_trec_eval=is_trec_eval)
-        for key, more in (("query", of_queries), ("pair", of_pairs)):
-            columns |= {name: each[columns[key]] for name, each in more.items()}
-        queries = queries_of_codes(columns["query"], len(joined.first_rows))
-        yield chosen, dict(itertools.compress(named.items(), chosen)), queries, columns
+    joined: Join
+    policies: Policies
+    score_name: str  # the column of the scores
+    query_weights: np.ndarray | None  # of the judged queries
+    slices: Slices | None = None  # of the counted queries
+
+    @classmethod
+    def of_tables(
+        cls,
+        request: Request,
+        qrels: Any,
+        run: Any,
+        names: PairColumns,
+        policies: Policies,
+        exclude: Any,
+        sample_weight: Any,
+    ) -> RunData:
+        """Joins and checks two tables. `evaluate_run` describes the arguments."""
+        is_reversed = request.lower_is_better
+        joined = join_tables(qrels, run, names, exclude, lower_is_better=is_reversed)
+        table = JudgedQueries(joined.ids, joined.judged_codes, qrels, names.query)
+        weights = None if sample_weight is None else table.weights(sample_weight)
+        data = cls(joined, policies, names.score, weights)
+        data.refuse_by_policy()
+        columns = {} if request.by is None else table.slice_columns(request.by)
+        request.require_free_keys(columns, has_ids=True)
+        columns = {name: each.of(data.is_counted) for name, each in columns.items()}
+        return data._replace(slices=request.slices_of(columns))
+
+    @property
+    def is_counted(self) -> np.ndarray:
+        """Whether each judged query is part of the result."""
+        return self.joined.has_predictions | (self.policies.missing_queries != "skip")
+
+    def parts(
+        self, named: Mapping[str, Measure]
+    ) -> Iterator[tuple[dict[str, Measure], RowData]]:
+        """The metrics that read the same rows, and these rows.
+
+        Those of trec_eval have an order of their own, and leave that of others alone.
+        """
+        joined, drop = self.joined, self.policies.unjudged == "drop"
+        flags = np.array([measure.is_trec_eval for measure in named.values()])
+        for is_trec_eval in np.unique(flags).tolist():
+            columns = joined.rows(is_trec_eval=is_trec_eval)
+            if self.query_weights is not None:
+                columns["sample_weight"] = self.query_weights[columns["query"]]
+            queries = queries_of_codes(columns["query"], len(joined.first_rows))
+            items = Ids(joined.item_ids.distinct, joined.item_codes[columns["pair"]])
+            rows = RowData(columns, joined.ids, queries, items, drops_unjudged=drop)
+            yield dict(itertools.compress(named.items(), flags == is_trec_eval)), rows
+
+    def list_of(self, query: Any, measure: Measure) -> OneList:
+        """The list of a judged query that a metric reads."""
+        ((named, rows),) = self.parts({measure.name: measure})
+        one = rows.list_of(query, measure)
+        if not self.joined.has_predictions[one.number]:
+            refuse_missing_queries(named, self.counts())
+        if self.is_counted[one.number]:
+            return one
+        return one._replace(left_out="it has no predictions")
+
+    def refuse_by_policy(self) -> None:
+        """Raises ValueError for queries in one table only, if the policy is "error"."""
+        joined = self.joined
+        missing = np.flatnonzero(~joined.has_predictions)
+        unjudged = np.unique(joined.predicted_codes[~joined.is_judged_query])
+        for argument, lacks, queries in (
+            ("missing_queries", "predictions", missing),
+            ("unjudged_queries", "judgments", unjudged),
+        ):
+            if getattr(self.policies, argument) == "error" and len(queries):
+                examples = map(shortened, joined.query_ids.at(queries[:3]))
+                raise ValueError(
+                    f"With {argument}='error', every query must have {lacks}. "
+                    f"Received: none for the query {', the query '.join(examples)}"
+                    + (", and others." if len(queries) > 3 else ".")
+                )
+
+    def counts(self) -> RunCounts:
+        """The counts of unmatched pairs, and how many scores are NaN."""
+        joined, labels = self.joined, self.joined.labels
+        is_judged_query = joined.is_judged_query
+        matched = joined.match[is_judged_query]
+        is_judged = (matched >= 0) & (labels[matched] >= 0)
+        return RunCounts(
+            queries=len(joined.first_rows),
+            without_predictions=int((~joined.has_predictions).sum()),
+            without_judgments=len(np.unique(joined.predicted_codes[~is_judged_query])),
+            retrieved=len(matched),
+            unjudged=int((~is_judged).sum()),
+            missing_queries=self.policies.missing_queries,
+            nan_scores=int(np.isnan(joined.scores[is_judged_query]).sum()),
+        )
+
+    def facts(self, rules: LabelRules) -> Facts:
+        """The facts of judgments, and of predictions for judged queries."""
+        joined, labels = self.joined, self.joined.labels
+        is_judged_query = joined.is_judged_query
+        scores = joined.scores[is_judged_query]
+
+        def lists() -> tuple[np.ndarray, np.ndarray]:
+            match = joined.match[is_judged_query]
+            of_predicted = np.where(match >= 0, labels[match], 0)
+            return joined.predicted_codes[is_judged_query], of_predicted
+
+        facts = Facts.of_labels(labels, rules.thresholds) + Facts.of_scores(scores)
+        numbers = (labels > 0).sum(), (joined.is_excluded & (labels > 0)).sum()
+        facts += Facts(zip(OF_EXCLUDED, numbers, strict=True))
+        return facts + facts_of_ranks(scores, lists, self.score_name)
 
 
 def rows_by_model(run: Any, model: str) -> dict[Any, Any]:
@@ -297,39 +367,6 @@ def without_value_if_missing(named: Mapping[str, Measure]) -> list[str]:
     ]
 
 
-def count_pairs(joined: Join, missing_queries: str) -> RunCounts:
-    """The counts of unmatched pairs, and how many scores are NaN."""
-    labels, scores = joined.labels, joined.scores
-    is_judged_query = joined.is_judged_query
-    matched = joined.match[is_judged_query]
-    is_judged = (matched >= 0) & (labels[matched] >= 0)
-    return RunCounts(
-        queries=len(joined.first_rows),
-        without_predictions=int((~joined.has_predictions).sum()),
-        without_judgments=len(np.unique(joined.predicted_codes[~is_judged_query])),
-        retrieved=len(matched),
-        unjudged=int((~is_judged).sum()),
-        missing_queries=missing_queries,
-        nan_scores=int(np.isnan(scores[is_judged_query]).sum()),
-    )
-
-
-def facts_of_join(joined: Join, rules: LabelRules, score_name: str) -> Facts:
-    """The facts of judgments, and of predictions for judged queries."""
-    labels, is_judged_query = joined.labels, joined.is_judged_query
-    scores = joined.scores[is_judged_query]
-
-    def lists() -> tuple[np.ndarray, np.ndarray]:
-        match = joined.match[is_judged_query]
-        of_predicted = np.where(match >= 0, labels[match], 0)
-        return joined.predicted_codes[is_judged_query], of_predicted
-
-    facts = Facts.of_labels(labels, rules.thresholds) + Facts.of_scores(scores)
-    numbers = (labels > 0).sum(), (joined.is_excluded & (labels > 0)).sum()
-    facts += Facts(zip(OF_EXCLUDED, numbers, strict=True))
-    return facts + facts_of_ranks(scores, lists, score_name)
-
-
 def check_facts(
     facts: Facts, rules: LabelRules, counts: RunCounts, policies: Policies
 ) -> None:
@@ -341,20 +378,3 @@ def check_facts(
     warn_of(facts, Asked(rules, may_be_all=may_be_all))
     if are_dropped:
         refuse_signed_labels(facts, "drop these rows")
-
-
-def refuse_by_policy(joined: Join, policies: Policies) -> None:
-    """Raises ValueError for queries in one table only, if the policy is "error"."""
-    missing = np.flatnonzero(~joined.has_predictions)
-    unjudged = np.unique(joined.predicted_codes[~joined.is_judged_query])
-    for argument, lacks, queries in (
-        ("missing_queries", "predictions", missing),
-        ("unjudged_queries", "judgments", unjudged),
-    ):
-        if getattr(policies, argument) == "error" and len(queries):
-            examples = map(shortened, joined.query_ids.at(queries[:3]))
-            raise ValueError(
-                f"With {argument}='error', every query must have {lacks}. Received: "
-                f"none for the query {', the query '.join(examples)}"
-                + (", and others." if len(queries) > 3 else ".")
-            )

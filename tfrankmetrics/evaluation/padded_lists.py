@@ -63,8 +63,7 @@ def to_lists(
     ids, queries = found.array(), Queries(*found.groups)
     if length is not None:
         _require_length(length, ids, queries)
-        queries = queries._replace(width=length)
-    rows, exists = queries.rows(np.arange(len(ids)))
+    rows, exists = queries.rows(np.arange(len(ids)), length or 0)
     if length is None and rows.size > MOST_PADDING * len(array):
         warn(
             f"Of the padded lists, {1 - len(array) / rows.size:.0%} are padding: the "

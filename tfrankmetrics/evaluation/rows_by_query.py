@@ -6,7 +6,7 @@ of judgments. The columns are slices and weights.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from tfrankmetrics.columns.read_column import (
     require_weights,
 )
 from tfrankmetrics.columns.slices import columns_of_slices, read_slices, values_by_id
+from tfrankmetrics.inputs.parts_by_length import ELEMENTS_IN_CACHE, parts_of
 from tfrankmetrics.rules import shortened
 
 
@@ -34,12 +35,29 @@ class Queries(NamedTuple):
     order: np.ndarray | None  # [rows]; None if the rows are sorted by query
     starts: np.ndarray  # [queries]
     lengths: np.ndarray  # [queries]
-    width: int = 0  # the least length that lists are padded to
+    # The length that the list of each query is padded to, and others that it is
+    # computed with; None to pad lists to the longest of these.
+    widths: np.ndarray | None = None
 
-    def rows(self, queries: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """The rows of some queries as lists `[B, N]`, and where a list has an item."""
-        longest = self.lengths[queries].max(initial=0)
-        positions = np.arange(max(self.width, longest))
+    def parts(self) -> Iterator[np.ndarray]:
+        """The queries, as many as fit in memory at a time, by length."""
+        by_length = np.argsort(self.lengths, kind="stable")
+        of_one_width = [by_length]
+        if self.widths is not None:
+            ends = np.flatnonzero(np.diff(self.widths[by_length])) + 1
+            of_one_width = np.split(by_length, ends)
+        for order in of_one_width:
+            yield from parts_of(order, self.lengths, ELEMENTS_IN_CACHE)
+
+    def rows(
+        self, queries: np.ndarray, least: int = 0
+    ) -> tuple[np.ndarray, np.ndarray]:
+        """The rows of some queries as lists `[B, N]`, and where a list has an item.
+
+        N is at least `least`.
+        """
+        widths = self.lengths if self.widths is None else self.widths
+        positions = np.arange(widths[queries].max(initial=least))
         exists = positions < self.lengths[queries, np.newaxis]
         rows = np.where(exists, self.starts[queries, np.newaxis] + positions, 0)
         return (rows if self.order is None else self.order[rows]), exists
@@ -112,6 +130,21 @@ def queries_of_groups(groups: Any, num_rows: int) -> tuple[np.ndarray, Queries]:
     lengths = lengths.astype(np.int64)
     ids = np.arange(len(lengths))
     return ids, Queries(None, np.cumsum(lengths) - lengths, lengths)
+
+
+def number_of_query(query: Any, ids: Sequence[Any]) -> int:
+    """The number of the query with this id. Raises ValueError if there is none."""
+    try:
+        is_known = query in set(ids)
+    except TypeError:  # an array or a list: not hashable
+        is_known = False
+    if not is_known or isinstance(query, bool):
+        such = f", such as {shortened(ids[0])}" if ids else ", and there is none"
+        raise ValueError(
+            f"The query must be the id of an evaluated query{such}. Received: "
+            f"{shortened(query)}."
+        )
+    return ids.index(query)
 
 
 class JudgedQueries(NamedTuple):

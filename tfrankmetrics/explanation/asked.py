@@ -1,25 +1,13 @@
-"""What is explained: one or two metrics, and the list of one query that they read.
-
-The list is shown as labels and scores, whatever its input format.
-"""
+"""What is explained: one metric, or two."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from tfrankmetrics.conventions import CONVENTION_OF, CONVENTIONS
-from tfrankmetrics.inputs.catalog import CatalogLists
-from tfrankmetrics.inputs.ids import IdLists
-from tfrankmetrics.inputs.labels import LabelLists
-from tfrankmetrics.inputs.lists import Lists
-from tfrankmetrics.inputs.relevant_ids import PADDING, is_repeated
 from tfrankmetrics.metrics.measure import Measure, require_relevance
 from tfrankmetrics.metrics.names import MetricObject
-from tfrankmetrics.ranking.items import lowest_score
-from tfrankmetrics.ranking.ties import STABLE
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.rules import did_you_mean, shortened
 
@@ -30,16 +18,6 @@ class AskedMetric(NamedTuple):
     name: str
     label: str | None  # in the columns of a second metric
     measure: Measure
-    request: Request
-
-    @classmethod
-    def read(
-        cls, metric: str | MetricObject, options: Mapping[str, Any], **of_data: Any
-    ) -> AskedMetric:
-        """The metric with its options, for data in some format."""
-        request = read_request([metric], options, **of_data)
-        ((name, measure),) = request.named.items()
-        return cls(name, None, measure, request)
 
 
 def asked_metrics(
@@ -47,20 +25,24 @@ def asked_metrics(
     versus: str | MetricObject | None,
     options: Mapping[str, Any],
     **of_data: Any,
-) -> list[AskedMetric]:
-    """The metric and, if there is one, the other metric or convention."""
+) -> tuple[Request, list[AskedMetric]]:
+    """The metric and, if there is one, the other metric or convention.
+
+    The request has both, for data in the format that `of_data` states.
+    """
     if isinstance(metric, (list, tuple)):
         raise ValueError(
             "`metric` must be one name or one metric object. Received: "
             f"{shortened(metric)}. To show two, pass the other one as `versus`."
         )
-    first = AskedMetric.read(metric, options, **of_data)
-    require_relevance(first.request.named, "`explain`")
+    request = read_request([metric], options, **of_data)
+    require_relevance(request.named, "`explain`")
+    ((first, measure),) = request.named.items()
+    asked = [AskedMetric(first, None, measure)]
     if versus is None:
-        return [first]
+        return request, asked
     if not isinstance(versus, str):
-        second = AskedMetric.read(versus, {}, **of_data)
-        label = "versus" if second.name == first.name else second.name
+        other = read_request([versus], {}, **of_data)
     elif not isinstance(metric, str):
         raise ValueError(
             "`versus` may be a convention if `metric` is a name. Received: "
@@ -73,64 +55,11 @@ def asked_metrics(
             f"Received: {versus!r}.{hint}"
         )
     else:
-        second = AskedMetric.read(metric, {**options, "convention": versus}, **of_data)
-        label = versus
-    if second.name == first.name:
-        second = second._replace(name=f"{second.name} ({label})")
-    return [first, second._replace(label=label)]
-
-
-class OneList(NamedTuple):
-    """The list of one query."""
-
-    lists: LabelLists  # one row, in arrays of NumPy
-    items: Sequence[Any]  # the name of each item
-    number: int  # of the query, for errors
-    keys: Sequence[int]  # of the items, whatever their order is
-    has_scores: bool = True  # rather than the order of the items
-    left_out: str = ""  # why the query is left out, if the list does not show it
-
-
-def list_of_query(
-    lists: Lists, row: int, number: int, names: Mapping[int, Any]
-) -> OneList:
-    """One row of checked lists, which is the query of this number.
-
-    `names` are the ids by their numbers, if they were not integers.
-    """
-    one: Any = lists.on_host(slice(row, row + 1))
-    if isinstance(one, IdLists):
-        # The recommended items in their order, then the relevant ones they miss.
-        ids = one.recommended[0].tolist()
-        ids += one.ascending_relevant()[0][0].tolist()
-        judged = one.rank(None, STABLE).judged
-        by_rank = -np.arange(judged.valid.shape[1], dtype=float)[np.newaxis]
-        scores = np.where(judged.retrieved, by_rank, -np.inf)
-        labels = LabelLists(
-            judged.labels, scores, judged.valid, query_weights=one.query_weights
-        )
-    else:
-        labels = _of_catalog(one) if isinstance(one, CatalogLists) else one
-        ids = range(labels.scores.shape[1])
-    items = [names.get(each, each) for each in ids]
-    has_scores = not isinstance(one, IdLists)
-    left_out = ""
-    if isinstance(one, CatalogLists) and (one.relevant == PADDING).all():
-        left_out = "it has no relevant items"
-    return OneList(labels, items, number, range(len(items)), has_scores, left_out)
-
-
-def _of_catalog(lists: CatalogLists) -> LabelLists:
-    """A label for each item of the catalog."""
-    scores: Any = lists.scores.copy()
-    is_first = (lists.relevant != PADDING) & ~is_repeated(lists.relevant)
-    relevant = lists.relevant[is_first]
-    excluded = np.zeros(0, int) if lists.exclude is None else lists.exclude[0]
-    excluded = excluded[excluded != PADDING]
-    labels, is_valid = np.zeros(scores.shape), np.ones(scores.shape, bool)
-    labels[0, relevant] = lists.relevance[is_first]
-    scores[0, excluded] = lowest_score(scores)
-    # An excluded item that is not relevant is not part of the list.
-    is_valid[0, excluded] = False
-    is_valid[0, relevant] = True
-    return LabelLists(labels, scores, is_valid, query_weights=lists.query_weights)
+        other = read_request([metric], {**options, "convention": versus}, **of_data)
+    ((second, measure),) = other.named.items()
+    label = second
+    if second == first:
+        label = versus if isinstance(versus, str) else "versus"
+        second = f"{second} ({label})"
+    asked.append(AskedMetric(second, label, measure))
+    return request.with_measures({each.name: each.measure for each in asked}), asked

@@ -7,59 +7,32 @@ the list of the query to `Explanation`, which computes the value.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tfrankmetrics.arguments import ArrayLike, ColumnLike, Key, TableLike, Tower
-from tfrankmetrics.columns.numbered_ids import Ids, number_ids
-from tfrankmetrics.columns.read_column import collected
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.values import without_one_subtopic
-from tfrankmetrics.evaluation.evaluate_rows import (
-    columns_of,
-    drops_unjudged,
-    lists_of_rows,
-    name_of_column,
-    read_table,
-)
+from tfrankmetrics.evaluation.evaluate_rows import read_table
 from tfrankmetrics.evaluation.evaluate_run import (
     Excluded,
     MissingQueries,
     Policies,
+    RunData,
     Unjudged,
-    count_pairs,
-    refuse_by_policy,
-    refuse_missing_queries,
 )
-from tfrankmetrics.evaluation.join import PairColumns, join_tables, read_tables
-from tfrankmetrics.evaluation.rows_by_query import (
-    JudgedQueries,
-    Queries,
-    queries_of_codes,
-)
-from tfrankmetrics.explanation.asked import (
-    AskedMetric,
-    OneList,
-    asked_metrics,
-    list_of_query,
-)
+from tfrankmetrics.evaluation.join import PairColumns, read_tables
+from tfrankmetrics.explanation.asked import asked_metrics
 from tfrankmetrics.explanation.explanation import Explanation
-from tfrankmetrics.inputs.alignment import aligned, aligned_lists
-from tfrankmetrics.inputs.catalog import CatalogLists
-from tfrankmetrics.inputs.dense import as_scores
+from tfrankmetrics.inputs.alignment import aligned_lists
 from tfrankmetrics.inputs.ids_as_integers import IdNumbers, as_integer_ids
-from tfrankmetrics.inputs.model_inputs import rows_of, size_of
+from tfrankmetrics.inputs.one_list import list_of_query
 from tfrankmetrics.inputs.parts_by_length import Batch, batch_of, lengths_if_unequal
-from tfrankmetrics.metrics.measure import label_rules
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Duplicates, Inputs, Options
-from tfrankmetrics.ranking.items import lowest_score
-from tfrankmetrics.results.request import Request
-from tfrankmetrics.retrieval.all_candidates import rank_all
 from tfrankmetrics.retrieval.evaluate_retrieval import Retrieval, Score
-from tfrankmetrics.retrieval.highest import Depth
-from tfrankmetrics.rules import check_query, shortened
+from tfrankmetrics.rules import check_query
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -118,7 +91,7 @@ def explain(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("explain")
-    asked = asked_metrics(
+    request, asked = asked_metrics(
         metric,
         versus,
         options,
@@ -126,7 +99,6 @@ def explain(
         duplicates=duplicates,
         lower_is_better=lower_is_better,
     )
-    request = asked[0].request
     given = {"y_true": y_true, "y_pred": y_pred}
     given |= {"sample_weight": sample_weight, "mask": mask}
     batch = Batch(**aligned_lists(request.input_format.inputs, given))
@@ -142,7 +114,7 @@ def explain(
         row = 0
     lists = request.read(*batch[:4]).on_host()
     lists.require_valid_values()
-    lists = without_one_subtopic([each.measure for each in asked], lists)
+    lists = without_one_subtopic(request.measures, lists)
     check_query("explain", row, int(lists.num_queries))
     one = list_of_query(lists, row, query, numbers.ids())
     return Explanation(query, asked, [one] * len(asked))
@@ -196,19 +168,13 @@ def explain_rows(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("explain_rows")
-    asked = asked_metrics(metric, versus, options, lower_is_better=lower_is_better)
-    given = {"query_ids": query_ids, "labels": labels, "scores": scores}
-    given |= {"sample_weight": sample_weight, "item_ids": item_ids}
-    given = aligned(columns_of(collected(data), given))
-    items = given.pop("item_ids")
-    rules, name = label_rules([each.measure for each in asked]), name_of_column(scores)
-    table = read_table(given, groups, rules, lower_is_better, name)
-    keys = np.arange(len(table))
-    items = Ids(keys, keys) if items is None else number_ids("item ids", [items])
-    table.require_items(items)
-    number = _number_of(query, table.ids.tolist())
-    of_query = number, table.queries, table.columns, keys, items
-    lists = [_list_of_rows(each, *of_query, drop=True) for each in asked]
+    request, asked = asked_metrics(
+        metric, versus, options, lower_is_better=lower_is_better
+    )
+    columns = {"query_ids": query_ids, "labels": labels, "scores": scores}
+    columns |= {"sample_weight": sample_weight, "item_ids": item_ids}
+    table = read_table(request, columns, data, groups)
+    lists = [table.list_of(query, each) for each in request.measures]
     return Explanation(query, asked, lists)
 
 
@@ -265,35 +231,16 @@ def explain_run(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("explain_run")
-    asked = asked_metrics(metric, versus, options, lower_is_better=lower_is_better)
+    request, asked = asked_metrics(
+        metric, versus, options, lower_is_better=lower_is_better
+    )
     policies = Policies(missing_queries, "skip", unjudged)
     policies.check("explain_run")
     names = PairColumns(query, item, label, score)
     qrels, run = read_tables(qrels, run, names)
-    joined = join_tables(
-        qrels,
-        run,
-        names,
-        exclude,
-        lower_is_better=lower_is_better,
-    )
-    number = _number_of(query_id, joined.ids.tolist())
-    refuse_by_policy(joined, policies)
-    left_out = ""
-    if not joined.has_predictions[number]:
-        named = {each.name: each.measure for each in asked}
-        refuse_missing_queries(named, count_pairs(joined, missing_queries))
-        left_out = "it has no predictions" * (missing_queries == "skip")
-    table, lists = JudgedQueries(joined.ids, joined.judged_codes, qrels, query), []
-    for each in asked:
-        rows = joined.rows(is_trec_eval=each.measure.is_trec_eval)
-        if sample_weight is not None:
-            rows["sample_weight"] = table.weights(sample_weight)[rows["query"]]
-        queries = queries_of_codes(rows["query"], len(joined.first_rows))
-        items = Ids(joined.item_ids.distinct, joined.item_codes)
-        of_query = number, queries, rows, rows["pair"], items
-        found = _list_of_rows(each, *of_query, drop=unjudged == "drop")
-        lists.append(found._replace(left_out=left_out))
+    given = qrels, run, names, policies, exclude, sample_weight
+    data = RunData.of_tables(request, *given)
+    lists = [data.list_of(query_id, each) for each in request.measures]
     return Explanation(query_id, asked, lists)
 
 
@@ -355,7 +302,7 @@ def explain_retrieval(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("explain_retrieval")
-    asked = asked_metrics(metric, versus, options, inputs="catalog")
+    request, asked = asked_metrics(metric, versus, options, inputs="catalog")
     task = Retrieval(
         queries=queries,
         candidates=candidates,
@@ -369,61 +316,5 @@ def explain_retrieval(
         batch_size=batch_size,
         chunk_size=chunk_size,
     )
-    one = _list_of_candidates(task, asked[0].request, query)
+    one = task.list_of(query, request)
     return Explanation(query, asked, [one] * len(asked))
-
-
-def _list_of_candidates(task: Retrieval, request: Request, query: int) -> OneList:
-    """The list of a query of a retrieval model, with the scores of all candidates."""
-    vectors, items = task.queries(), task.relevant
-    number = size_of("queries", vectors)
-    items.require_queries(number)
-    check_query("explain_retrieval", query, number)
-    weights, _ = task.weights_and_slices(request)
-    found = task.candidates()
-    chosen = np.array([query])
-    vectors, items = rows_of(vectors, chosen), items.of(chosen)
-    depth = Depth(None, is_stable=True)
-    _, ranked = rank_all(
-        vectors, found, items, task.scores, task.batch_size, depth=depth
-    )
-    of_ranked = as_scores(ranked.scores)
-    scores = np.full((1, found.number), lowest_score(of_ranked), of_ranked.dtype)
-    scores[0, ranked.ids] = of_ranked
-    of_query = scores, items.ids, items.relevance, items.exclude
-    weights = None if weights is None else weights[chosen]
-    lists = CatalogLists(*of_query, query_weights=weights)
-    names = {} if task.ids is None else dict(enumerate(task.ids.tolist()))
-    return list_of_query(lists, 0, query, names)
-
-
-def _list_of_rows(
-    asked: AskedMetric,
-    number: int,
-    queries: Queries,
-    columns: dict[str, np.ndarray],
-    keys: np.ndarray,
-    items: Ids,
-    *,
-    drop: bool,
-) -> OneList:
-    """The list of a query of a table, whose rows have keys, each with an item."""
-    chosen = np.array([number])
-    drop = drops_unjudged(asked.measure, drop)
-    labels = lists_of_rows(queries, chosen, columns, drop)
-    keys = keys[queries.rows(chosen)[0][0]]
-    return OneList(labels, items.at(items.codes[keys]), number, keys.tolist())
-
-
-def _number_of(query: Any, ids: Sequence[Any]) -> int:
-    try:
-        is_known = query in set(ids)
-    except TypeError:  # an array or a list: not hashable
-        is_known = False
-    if not is_known or isinstance(query, bool):
-        such = f", such as {shortened(ids[0])}" if ids else ", and there is none"
-        raise ValueError(
-            f"The query must be the id of an evaluated query{such}. Received: "
-            f"{shortened(query)}."
-        )
-    return ids.index(query)

@@ -10,7 +10,7 @@ import numpy as np
 
 from tfrankmetrics.arguments import DataFrame
 from tfrankmetrics.arrays.numpy import quiet
-from tfrankmetrics.explanation.asked import AskedMetric, OneList
+from tfrankmetrics.explanation.asked import AskedMetric
 from tfrankmetrics.explanation.working import (
     ITEM,
     LABEL,
@@ -21,6 +21,7 @@ from tfrankmetrics.explanation.working import (
     Working,
     work_out,
 )
+from tfrankmetrics.inputs.one_list import OneList
 from tfrankmetrics.installation import require
 from tfrankmetrics.results.text_tables import Cell, ShownAsTable, Table
 

@@ -25,8 +25,9 @@ from tfrankmetrics.compute.values import (
     values_and_weights,
     without_items,
 )
-from tfrankmetrics.explanation.asked import AskedMetric, OneList
+from tfrankmetrics.explanation.asked import AskedMetric
 from tfrankmetrics.inputs.labels import LabelLists
+from tfrankmetrics.inputs.one_list import OneList
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.ranking.items import ItemGain, Items, lowest_score
 from tfrankmetrics.ranking.order import rank_by_score

@@ -13,7 +13,7 @@ Everything is put into the order of the first argument that has an index.
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from tfrankmetrics.inputs.mistakes import warn
@@ -36,8 +36,14 @@ def aligned(arguments: Mapping[str, Any], wide: Collection[str] = ()) -> dict[st
     """
     if "pandas" not in sys.modules:  # then there is no index
         return {**arguments}
-    rows, columns = _Axis(0), _Axis(1)
     found = dict(_leaves(arguments))
+    have_indexes = (
+        _has_index(data) or (path[0] in wide and _has_series(data))
+        for path, data in found.items()
+    )
+    if not any(have_indexes):
+        return {**arguments}
+    rows, columns = _Axis(0), _Axis(1)
     for path, data in found.items():
         if _has_index(data):
             name = _name_of_path(path)
@@ -78,13 +84,7 @@ def _name_of_path(path: tuple) -> str:
 
 def _aligned_items(arguments: Mapping[tuple, Any]) -> dict[tuple, Any]:
     """Lists with Series, with the items of each query in the order of the first one."""
-    lists = {
-        path: data
-        for path, data in arguments.items()
-        if isinstance(data, (list, tuple))
-        or str(getattr(data, "dtype", "")) == "object"
-        if _has_series(data)
-    }
+    lists = {path: data for path, data in arguments.items() if _has_series(data)}
     if len({*map(len, lists.values())}) != 1:
         return {}
     names = [*map(_name_of_path, lists)]
@@ -98,8 +98,11 @@ def _aligned_items(arguments: Mapping[tuple, Any]) -> dict[tuple, Any]:
     }
 
 
-def _has_series(data: Sequence[Any]) -> bool:
-    """Whether some of the data have an index."""
+def _has_series(data: Any) -> bool:
+    """Whether some of the lists have an index."""
+    is_list = isinstance(data, (list, tuple))
+    if not is_list and str(getattr(data, "dtype", "")) != "object":
+        return False
     return any(map(_has_index, {type(each): each for each in data}.values()))
 
 

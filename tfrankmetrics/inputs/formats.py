@@ -12,7 +12,7 @@ To add a format:
     which finds the queries that become NaN instead, because graphs raise no errors.
 2.  Call the function in `InputFormat.read` here. Add how queries are padded to `PAD` in
     `tfma/tfma_combiner.py`, and how `explain` shows a query to `list_of_query` in
-    `explanation/asked.py`.
+    `one_list.py`.
 3.  Add its name to `Inputs` in `options.py`, and narrow the field `inputs` of metrics
     that do not support it. Describe it in `docs/guide/inputs.md` and in the docstring
     of `update_state` in `keras/state.py`.

@@ -14,7 +14,7 @@ from tfrankmetrics.arguments import ArrayLike
 from tfrankmetrics.arrays import Array, Library
 from tfrankmetrics.compute.calls import call_compiled
 from tfrankmetrics.compute.exposures import require_data_in_order, require_known_items
-from tfrankmetrics.compute.values import (
+from tfrankmetrics.compute.sums import (
     num_rows,
     results,
     weighted_sums,

@@ -9,8 +9,8 @@ import numpy as np
 
 from tfrankmetrics.arguments import DataFrame
 from tfrankmetrics.columns.slices import Slices
-from tfrankmetrics.compute.exposures import Total
-from tfrankmetrics.compute.values import means_of
+from tfrankmetrics.compute.computed import Computed
+from tfrankmetrics.compute.sums import count_queries, means_of
 from tfrankmetrics.installation import require
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.results.axes import axes_for, chosen_metrics, without_tex
@@ -24,7 +24,6 @@ from tfrankmetrics.results.text_tables import (
 from tfrankmetrics.rules import listed, shortened
 
 NUM_QUERIES = "num_queries"  # a key of results
-Totals = Mapping[str, Total]  # by the name of the metric
 
 
 class RunCounts(NamedTuple):
@@ -218,13 +217,11 @@ class SlicedValues(ShownAsTable, Mapping):
         values: np.ndarray,
         weights: np.ndarray,
         slices: Slices,
+        computed: Computed,
         counts: RunCounts | None = None,
-        totals: Totals | None = None,
     ):
         self.by, self.counts = slices.names, counts
-        totals = totals or {}
-        wholes = {name: total.whole for name, total in totals.items()}
-        self.whole = Values(means_of(named, values, weights) | wholes)
+        self.whole = Values(means_of(named, values, weights) | computed.over_all())
         order, places = slices.grouped()
         self._values, self.num_queries = {}, {}
         values, weights = values.take(order, axis=1), weights.take(order, axis=1)
@@ -232,8 +229,7 @@ class SlicedValues(ShownAsTable, Mapping):
             name = key[0] if len(key) == 1 else key
             part = weights[:, place]
             self._values[name] = Values(
-                means_of(named, values[:, place], part)
-                | {each: total.by_slice[number] for each, total in totals.items()}
+                means_of(named, values[:, place], part) | computed.over_all(number)
             )
             self.num_queries[name] = count_queries(part)
         self._all_queries = count_queries(weights)
@@ -325,8 +321,3 @@ class SlicedValues(ShownAsTable, Mapping):
         axes[0].set_ylabel(without_tex(f"{', '.join(self.by)} (queries)"))
         axes[0].figure.suptitle("By slice (dashed: all queries)", fontsize=10)
         return axes
-
-
-def count_queries(weights: np.ndarray) -> int:
-    """The number of queries included in any metric, from weights `[metrics, B]`."""
-    return int((weights != 0).any(axis=0).sum())

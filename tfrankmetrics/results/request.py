@@ -22,8 +22,10 @@ from tfrankmetrics.columns.slices import (
     columns_of_slices,
     slices_of,
 )
+from tfrankmetrics.compute.computed import Computed
 from tfrankmetrics.compute.exposures import require_known_items, with_num_items
-from tfrankmetrics.compute.values import means_of, require_finite
+from tfrankmetrics.compute.sums import count_queries, means_of
+from tfrankmetrics.compute.values import require_finite
 from tfrankmetrics.inputs.formats import InputFormat, input_format
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.mistakes import LabelRules
@@ -40,9 +42,7 @@ from tfrankmetrics.results.metric_values import (
     QueryValues,
     RunCounts,
     SlicedValues,
-    Totals,
     Values,
-    count_queries,
 )
 from tfrankmetrics.rules import check_option, listed
 from tfrankmetrics.testing import check_before_use
@@ -133,7 +133,8 @@ class Request:
 
     def slices_of_queries(self, number: int | None) -> Slices | None:
         """The slices of queries by their positions; their number may not be known."""
-        return self.slices_of(columns_by_query(self.slice_columns(), number))
+        columns = self.slice_columns()
+        return slices_of(columns_by_query(columns, number)) if columns else None
 
     def slices_of(self, columns: Mapping[str, Ids]) -> Slices | None:
         """The slices of columns with a value for each query; None without `by`."""
@@ -141,24 +142,23 @@ class Request:
 
     def result(
         self,
+        computed: Computed,
         values: np.ndarray,
         weights: np.ndarray,
         slices: Slices | None = None,
         ids: np.ndarray | None = None,
         counts: RunCounts | None = None,
-        totals: Totals | None = None,
     ) -> dict[str, Any] | SlicedValues | QueryValues:
         """The result in the form that was asked for, from `[metrics, B]`.
 
-        `totals` contains the values over all queries of metrics without per-query
-        values.
+        `computed` has the metrics with one value over all queries.
         """
         require_finite(self.named, values, weights)
         if not self.per_query:
             if slices is not None:
-                return SlicedValues(self.named, values, weights, slices, counts, totals)
-            means = means_of(self.named, values, weights)
-            means |= {name: total.whole for name, total in (totals or {}).items()}
+                given = self.named, values, weights, slices, computed, counts
+                return SlicedValues(*given)
+            means = means_of(self.named, values, weights) | computed.over_all()
             number = {NUM_QUERIES: count_queries(weights)} if self.num_queries else {}
             return Values(means | number)
         columns = {} if ids is None else {"query": ids}

@@ -13,13 +13,17 @@ from tfrankmetrics.arguments import ArrayLike, SlicesLike, Tower
 from tfrankmetrics.columns.numbered_ids import number_ids
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.compute.calls import require_eager
-from tfrankmetrics.compute.exposures import ExposureSums, with_num_items
-from tfrankmetrics.evaluation.evaluate_rows import values_of_queries
+from tfrankmetrics.compute.computed import Computed
+from tfrankmetrics.compute.exposures import with_num_items
+from tfrankmetrics.evaluation.evaluate_rows import RowData, compute_rows
 from tfrankmetrics.inputs.alignment import aligned
+from tfrankmetrics.inputs.catalog import CatalogLists
 from tfrankmetrics.inputs.datasets import is_dataset
+from tfrankmetrics.inputs.dense import as_scores
 from tfrankmetrics.inputs.devices import is_on_gpu
 from tfrankmetrics.inputs.mistakes import Facts, warn_of
-from tfrankmetrics.inputs.model_inputs import size_of
+from tfrankmetrics.inputs.model_inputs import rows_of, size_of
+from tfrankmetrics.inputs.one_list import OneList, list_of_query
 from tfrankmetrics.inputs.weights import (
     query_weights,
     refuse_negative_weights,
@@ -28,6 +32,7 @@ from tfrankmetrics.inputs.weights import (
 from tfrankmetrics.metrics.measure import Measure, cutoffs_of
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Options, Separator
+from tfrankmetrics.ranking.items import lowest_score
 from tfrankmetrics.ranking.ties import TiePolicy
 from tfrankmetrics.results.metric_values import SlicedValues
 from tfrankmetrics.results.request import Request, read_request
@@ -42,8 +47,8 @@ from tfrankmetrics.retrieval.candidates import (
 )
 from tfrankmetrics.retrieval.highest import NOTHING, Depth
 from tfrankmetrics.retrieval.scores import DotProducts, ScoreFunction
-from tfrankmetrics.retrieval.values_of_ranks import values_of_ranks
-from tfrankmetrics.rules import Positive, check_option, shortened
+from tfrankmetrics.retrieval.values_of_ranks import compute_ranks
+from tfrankmetrics.rules import Positive, check_option, check_query, shortened
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -277,23 +282,43 @@ class Retrieval:
             progress=_progress(candidates.number) if verbose else lambda number: None,
         )
         warn_of(facts + ranks.facts())
-        values, weights = np.zeros((2, len(request.named), len(relevant.ids)))
-        is_of_items = np.array([name in of_items for name in request.named])
-        sums = ExposureSums(request.named, slices)
+        computed, num_queries = Computed(request.named, slices), len(relevant.ids)
         if of_lists:
-            values[~is_of_items], weights[~is_of_items] = values_of_ranks(
-                of_lists, relevant, ranks, query_weights, candidates.number
+            compute_ranks(
+                computed, of_lists, relevant, ranks, query_weights, candidates.number
             )
         if len(highest.rows):
             columns = {"labels": np.zeros(len(highest.rows)), "items": highest.ids}
             columns["scores"] = highest.scores
             if query_weights is not None:
                 columns["sample_weight"] = query_weights[highest.rows]
-            queries = highest.queries(len(relevant.ids))
-            values[is_of_items], weights[is_of_items] = values_of_queries(
-                of_items, queries, columns, drop_unjudged=False, sums=sums
-            )
-        return request.result(values, weights, slices, totals=sums.values())
+            ids, queries = np.arange(num_queries), highest.queries(num_queries)
+            rows = RowData(columns, ids, queries, drops_unjudged=False)
+            compute_rows(computed, of_items, rows)
+        return request.result(computed, *computed.by_query(num_queries), slices)
+
+    def list_of(self, query: int, request: Request) -> OneList:
+        """The list of the query of this number, with the scores of all candidates."""
+        vectors, items = self.queries(), self.relevant
+        number = size_of("queries", vectors)
+        items.require_queries(number)
+        check_query("explain_retrieval", query, number)
+        weights, _ = self.weights_and_slices(request)
+        candidates = self.candidates()
+        chosen = np.array([query])
+        vectors, items = rows_of(vectors, chosen), items.of(chosen)
+        of_blocks = self.scores, self.batch_size
+        depth = Depth(None, is_stable=True)
+        _, ranked = rank_all(vectors, candidates, items, *of_blocks, depth=depth)
+        of_ranked = as_scores(ranked.scores)
+        lowest = lowest_score(of_ranked)
+        scores = np.full((1, candidates.number), lowest, of_ranked.dtype)
+        scores[0, ranked.ids] = of_ranked
+        of_query = scores, items.ids, items.relevance, items.exclude
+        weights = None if weights is None else weights[chosen]
+        lists = CatalogLists(*of_query, query_weights=weights)
+        names = {} if self.ids is None else dict(enumerate(self.ids.tolist()))
+        return list_of_query(lists, 0, query, names)
 
 
 def _with_items(request: Request, candidate_ids: Any, number: int) -> Request:

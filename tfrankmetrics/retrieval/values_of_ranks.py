@@ -9,8 +9,7 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.compute.calls import call_compiled
-from tfrankmetrics.compute.values import values_and_weights
+from tfrankmetrics.compute.computed import Computed
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.parts_by_length import ELEMENTS_AT_A_TIME, parts_of
 from tfrankmetrics.metrics.measure import Measure
@@ -64,18 +63,17 @@ class CountedLists(Lists):
         )
 
 
-def values_of_ranks(
+def compute_ranks(
+    computed: Computed,
     named: Mapping[str, Measure],
     items: RelevantItems,
     ranks: Ranks,
     query_weights: np.ndarray | None,
     num_candidates: int,
-) -> tuple[np.ndarray, np.ndarray]:
-    """Values and weights of all queries, `[metrics, B]`."""
-    values, weights = np.zeros((2, len(named), len(items.ids)))
-    measures, num_relevant = tuple(named.values()), items.ids.shape[1]
-    list_sizes = _list_sizes(items, num_candidates)
-    cutoffs = [measure.k for measure in measures]
+) -> None:
+    """Computes metrics of the ranks of all queries."""
+    num_relevant, list_sizes = items.ids.shape[1], _list_sizes(items, num_candidates)
+    cutoffs = [measure.k for measure in named.values()]
     # Queries that read about as many numbers are computed together.
     down_to, lengths = None, np.full(len(list_sizes), num_relevant)
     if None in cutoffs:  # all ranks would be too many: see `_some_ranks`
@@ -102,9 +100,7 @@ def values_of_ranks(
             num_candidates=num_candidates,
             query_weights=None if query_weights is None else query_weights[part],
         )
-        found = call_compiled(values_and_weights, measures, lists)
-        values[:, part], weights[:, part] = found
-    return values, weights
+        computed.add(named, lists, part)
 
 
 def _list_sizes(items: RelevantItems, num_candidates: int) -> np.ndarray:

@@ -21,7 +21,7 @@ from tfrankmetrics.compute.combiner import (
     Accumulator,
     Combiner,
     Evaluated,
-    means_of_sums,
+    means_and_number,
 )
 from tfrankmetrics.compute.values import values_and_weights
 from tfrankmetrics.inputs.ids_as_integers import Codes
@@ -126,10 +126,9 @@ class TfmaCombiner(Combiner, beam.CombineFn):
         rules = label_rules(self.named.values())
         warn_of(facts, Asked(rules, least=MANY_OF_SLICE))
         warn_if_signed(facts, "leave padding out", Asked(least=MANY_OF_SLICE))
-        sums = self.sums_of_all(accumulator)
-        values = [*means_of_sums(sums), float(sums.num_queries)]
+        means, number = means_and_number(self.sums_of_all(accumulator))
         # Without `num_queries`, there is no key for the last value.
-        return dict(zip(self._keys, values, strict=False))
+        return dict(zip(self._keys, [*means, float(number)], strict=False))
 
     def query(self, element: metric_types.StandardMetricInputs) -> tuple[_Query, int]:
         """A query and the number of its items."""

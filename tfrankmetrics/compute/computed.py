@@ -1,0 +1,99 @@
+"""The loop from lists to values: queries come in parts, and their metrics add up."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+
+import numpy as np
+
+from tfrankmetrics import arrays as xp
+from tfrankmetrics.arrays.numpy import quiet
+from tfrankmetrics.columns.slices import Slices
+from tfrankmetrics.compute.calls import call_compiled
+from tfrankmetrics.compute.exposures import exposures, require_known_items
+from tfrankmetrics.compute.values import values_and_weights
+from tfrankmetrics.inputs.lists import Lists
+from tfrankmetrics.metrics.measure import Measure
+
+
+class Computed:
+    """The metrics of queries that come in parts.
+
+    Every array function makes one, and adds its data part by part.
+
+    Args:
+        named: The metrics, with numbers of items.
+        slices: The slices of the queries; None without any.
+        counted: The queries that the slices belong to, by default all.
+    """
+
+    def __init__(
+        self,
+        named: Mapping[str, Measure],
+        slices: Slices | None = None,
+        counted: np.ndarray | None = None,
+    ) -> None:
+        self._named = named
+        self._parts: list[tuple[list[str], np.ndarray, list[np.ndarray]]] = []
+        self._segments, self._num_segments = None, 1
+        if slices is not None:
+            self._segments = slices.of_query.astype(np.int64)
+            self._num_segments = len(slices.keys)
+            if counted is not None:
+                # Queries that are not counted recommend nothing, so that 0 is as good.
+                self._segments = np.zeros(len(counted), np.int64)
+                self._segments[counted] = slices.of_query
+        none = np.zeros((self._num_segments, 1))
+        self._exposures = {n: none for n, m in named.items() if m.declaration.value}
+
+    def add(
+        self, named: Mapping[str, Measure], lists: Lists, queries: np.ndarray
+    ) -> None:
+        """Computes some metrics of queries, whose positions among all are `queries`."""
+        found = call_compiled(values_and_weights, tuple(named.values()), lists)
+        self._parts.append(([*named], queries, [*map(xp.to_numpy, found)]))
+        if self._exposures:
+            names = [name for name in self._exposures if name in named]
+            self._add_exposures(names, lists, queries)
+
+    def _add_exposures(
+        self, names: list[str], lists: Lists, queries: np.ndarray
+    ) -> None:
+        """Adds the exposure of each item, by slice."""
+        segments, measures = None, [self._named[name] for name in names]
+        if self._segments is not None:
+            if queries.max(initial=-1) >= len(self._segments):
+                return  # `columns_by_query` raises an error once all are counted
+            segments = self._segments[queries]
+        require_known_items(measures, lists)
+        with quiet():
+            found = exposures(measures, lists, segments, self._num_segments)
+        for name, each in zip(names, found, strict=True):
+            self._exposures[name] = self._exposures[name] + xp.to_numpy(each)
+
+    def by_query(self, number: int) -> tuple[np.ndarray, np.ndarray]:
+        """The values and weights of all queries, of this number, `[metrics, number]`.
+
+        Call it once: it releases each part, so that memory holds the values once.
+        """
+        values, weights = np.zeros((2, len(self._named), number))
+        rows = dict(zip(self._named, range(len(values)), strict=True))
+        while self._parts:
+            names, queries, found = self._parts.pop()
+            cells = np.ix_(np.array([*map(rows.get, names)]), queries)
+            values[cells], weights[cells] = found
+        return values, weights
+
+    def over_all(self, segment: int | None = None) -> dict[str, float]:
+        """The metrics with one value over all queries, or over those of a slice.
+
+        NaN without any exposure.
+        """
+        values = {}
+        for name, exposure in self._exposures.items():
+            total = exposure.sum(axis=0) if segment is None else exposure[segment]
+            values[name] = math.nan
+            if total.any():
+                values[name] = float(self._named[name].value_of(total[np.newaxis])[0])
+        return values
