@@ -33,7 +33,6 @@ BASES = (tfr.ItemMetric, tfr.TopKMetric, tfr.WholeListMetric, tfr.SubtopicMetric
 # Users pass no arguments to these.
 NO_ARGUMENTS = ["ItemGain", "RankedLists", "RankingWarning", "RunValues"]
 NO_ARGUMENTS += [
-    "Recommended",
     "SlicedValues",
     "Comparison",
     "QueryValues",

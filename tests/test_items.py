@@ -10,7 +10,7 @@ import tensorflow as tf
 from cases import ITEM_METRICS
 
 import tfrankmetrics as tfr
-from tfrankmetrics.options import ItemNumbers, NumItems
+from tfrankmetrics.options import ItemCategories, ItemNumbers, NumItems
 
 ITEMS = 5
 RNG = np.random.default_rng(0)
@@ -295,8 +295,8 @@ def test_retrieval_equals_the_scores_of_the_whole_catalog(kind, ties, chunk_size
 
 
 def test_a_user_declares_a_metric_over_all_queries():
-    def reciprocal(recommended, *, power):
-        return 1 / recommended.ranks**power
+    def reciprocal(lists, *, power):
+        return 1 / lists.ranks**power
 
     def largest_share(exposure):
         shown, xp = exposure.of_items, exposure.xp
@@ -329,11 +329,10 @@ IDS = ([[1]], [[1, 2]])
 
 
 def test_a_formula_may_compute_with_the_data():
-    def share_below(recommended, *, price, limit):
-        is_cheap = price.values < limit
-        return recommended.xp.divide_no_nan(
-            recommended.sum(is_cheap), recommended.number
-        )
+    def share_below(lists, *, price, limit):
+        is_cheap = tfr.DataGain(price.values < limit)
+        found = lists.sum_to_cutoffs(lists.expected(is_cheap))
+        return lists.xp.divide_no_nan(found, lists.num_to_cutoffs)
 
     @tfr.metric("cheap_share", formula=share_below)
     class CheapShare(tfr.ItemMetric):
@@ -359,6 +358,24 @@ def test_a_formula_may_compute_with_the_data():
 
     update()
     assert float(metric.result()) == pytest.approx(2 / 3)
+
+
+def test_a_gain_may_be_a_vector():
+    def largest_share(lists, *, categories):
+        one_hot = np.eye(len(categories.names))[categories.values]
+        counts = lists.sum_to_cutoffs(lists.expected(tfr.DataGain(one_hot)))
+        return lists.xp.max(counts, axis=2) / lists.num_to_cutoffs
+
+    @tfr.metric("largest_share_of_a_category", formula=largest_share)
+    class LargestShareOfACategory(tfr.ItemMetric):
+        """The share of the category with the most items, in the mean."""
+
+        categories: ItemCategories = None
+
+    metric = LargestShareOfACategory(k=3, inputs="catalog", categories=list("abbca"))
+    # One "a", and two thirds of the tied "b", "b" and "c".
+    metric.update_state([[0]], [[2.0, 1.0, 1.0, 1.0, 0.0]])
+    assert float(metric.result()) == pytest.approx(4 / 3 / 3)
 
 
 @pytest.mark.parametrize(

@@ -75,9 +75,8 @@ from tfrankmetrics.metrics.whole_list import (
     PerQueryAUC,
 )
 from tfrankmetrics.options import Options
-from tfrankmetrics.ranking.items import ItemGain
+from tfrankmetrics.ranking.items import DataGain, ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
-from tfrankmetrics.ranking.recommended import Recommended
 from tfrankmetrics.results.metric_values import (
     QueryValues,
     RunCounts,
@@ -102,6 +101,7 @@ __all__ = [
     "CatalogCoverage",
     "Comparison",
     "CoverageError",
+    "DataGain",
     "EvaluateLists",
     "EvaluateRetrieval",
     "EvaluateRows",
@@ -139,7 +139,6 @@ __all__ = [
     "RankingMetrics",
     "RankingWarning",
     "RecallAtK",
-    "Recommended",
     "Retrieved",
     "RunCounts",
     "RunValues",

@@ -183,11 +183,6 @@ class ItemProbabilities(ItemData):
         is_valid = numbers.ndim == 1 and ((numbers > 0) & (numbers <= 1)).all()
         return numbers if is_valid else None
 
-    @functools.cached_property
-    def self_information(self) -> ItemNumbers:
-        """-log2 of each probability."""
-        return ItemNumbers(-np.log2(self.values))
-
 
 class ItemVectors(ItemData):
     """A vector for each item, of the length 1, or 0 for a vector of zeros."""

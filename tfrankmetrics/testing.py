@@ -188,7 +188,7 @@ def _try_items(declaration: Declaration, library: Library) -> np.ndarray:
             f"The formula of `{declaration.name}`, and its `value`, must compute the "
             "values of recommended items. Received, for three items: "
             f"{type(error).__name__}: {str(error).rstrip('.')}. "
-            "help(tfrankmetrics.Recommended) describes the attributes for formulas."
+            "help(tfrankmetrics.RankedLists) describes the attributes for formulas."
         ) from error
     if alone.shape != (1,) or not _are_close(alone, padded):
         raise TypeError(

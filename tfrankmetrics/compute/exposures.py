@@ -17,7 +17,8 @@ from tfrankmetrics.arrays import Array
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.metrics.measure import Measure, cutoffs_of, ranked_alike
-from tfrankmetrics.ranking.recommended import Recommended
+from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.ranking.recommended import exposure
 
 # Values and weights, `[B]`.
 ValuesByMeasure = dict[Measure, tuple[Array, Array]]
@@ -33,15 +34,14 @@ def columns_of_items(measures: Sequence[Measure], lists: Lists) -> ValuesByMeasu
     columns: ValuesByMeasure = {}
     for alike, recommended in _recommended_alike(measures, lists):
         for measure in dict.fromkeys(each.without_cutoff for each in alike):
+            weights = recommended.weights()
             if measure.declaration.value is None:
                 values = xp.unstack(measure.values(recommended), axis=1)
             else:
-                none = xp.zeros_like(recommended.weights)
-                values = [none] * len(recommended.cutoffs)
-            weights = recommended.weights
+                values = [xp.zeros_like(weights)] * len(recommended.cutoffs)
             for size in measure.numbers_of_items:
-                # An item with an unknown id.
-                is_known = recommended.are_known(size)
+                ids: Any = recommended.ranked.ids
+                is_known = xp.all((ids >= 0) & (ids < size), axis=1)
                 weights = xp.where(is_known, weights, float("nan"))
             for k, value in zip(recommended.cutoffs, values, strict=True):
                 columns[dataclasses.replace(measure, k=k)] = value, weights
@@ -50,7 +50,7 @@ def columns_of_items(measures: Sequence[Measure], lists: Lists) -> ValuesByMeasu
 
 def _recommended_alike(
     measures: Iterable[Measure], lists: Lists
-) -> Iterable[tuple[list[Measure], Recommended]]:
+) -> Iterable[tuple[list[Measure], RankedLists]]:
     """Measures that break ties alike, and the items that they recommend."""
     for (tie_breaking, _), alike in ranked_alike(measures).items():
         cutoffs = cutoffs_of(alike)
@@ -80,16 +80,16 @@ def exposures(
     chosen = [each for each in measures if each.declaration.value is not None]
     found: dict[Measure, Array] = {}
     for alike, recommended in _recommended_alike(chosen, lists):
-        if segments is None:
-            numbers = xp.zeros_like(recommended.weights, xp.int64)
-        else:
-            numbers = xp.asarray(segments, xp.int64, like=recommended.exists)
+        numbers = xp.zeros_like(recommended.num_retrieved, xp.int64)
+        if segments is not None:
+            numbers = xp.asarray(segments, xp.int64, like=numbers)
         # Metrics with the same key share an exposure, which is computed at all cutoffs.
-        by_key: dict[Hashable, Array] = {}
+        by_key: dict[Hashable, list[Array]] = {}
         for measure in dict.fromkeys(each.without_cutoff for each in alike):
             key = measure.exposure_key
             if key not in by_key:
-                by_key[key] = recommended.exposure(
+                by_key[key] = exposure(
+                    recommended,
                     measure["num_items"],
                     measure.attention(recommended),
                     numbers,

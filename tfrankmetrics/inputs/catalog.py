@@ -32,7 +32,7 @@ from tfrankmetrics.ranking.counts import RankCounts, num_judged, rank_by_counts
 from tfrankmetrics.ranking.items import Items, count, is_retrieved, lowest_score
 from tfrankmetrics.ranking.order import rank_by_score
 from tfrankmetrics.ranking.ranked_lists import RankedLists, depth_for
-from tfrankmetrics.ranking.recommended import Recommended, recommend_by_score
+from tfrankmetrics.ranking.recommended import recommend_by_score
 from tfrankmetrics.ranking.ties import TieBreaking
 
 
@@ -183,11 +183,11 @@ class CatalogLists(Lists):
             num_judged=num_judged(judged, num_candidates),
         )
 
-    def recommend(self, deepest: int | None, tie_breaking: TieBreaking) -> Recommended:
+    def recommend(self, deepest: int | None, tie_breaking: TieBreaking) -> RankedLists:
         """The items of the catalog with the highest scores."""
         scores, _ = self._scores_to_rank()
-        found = recommend_by_score(scores, deepest, tie_breaking)
-        return dataclasses.replace(found, query_weights=self.query_weights)
+        weights = self.query_weights
+        return recommend_by_score(scores, deepest, tie_breaking, None, weights)
 
     def _scores_to_rank(self) -> tuple[Array, Array | None]:
         """The scores, with the lowest one for excluded items, and which these are."""

@@ -31,7 +31,6 @@ from tfrankmetrics.inputs.weights import query_weights
 from tfrankmetrics.inputs.whole_data import warn_if_no_id_matches, warn_if_no_ids
 from tfrankmetrics.ranking.items import Items, count
 from tfrankmetrics.ranking.ranked_lists import RankedLists, depth_for
-from tfrankmetrics.ranking.recommended import Recommended
 from tfrankmetrics.ranking.ties import TieBreaking
 
 
@@ -142,11 +141,19 @@ class IdLists(Lists):
             num_judged=count(valid),
         )
 
-    def recommend(self, deepest: int | None, tie_breaking: TieBreaking) -> Recommended:
+    def recommend(self, deepest: int | None, tie_breaking: TieBreaking) -> RankedLists:
         """The recommended items, without ties."""
         ids = self.recommended[:, : depth_for(deepest, self.recommended)]
-        return Recommended(
-            at_ranks=ids, exists=ids != PADDING, query_weights=self.query_weights
+        items = Items.recommended(ids, ids != PADDING)
+        number = count(items.valid)
+        return RankedLists(
+            ranked=items,
+            judged=items,
+            ties=None,
+            query_weights=self.query_weights,
+            deepest=deepest,
+            num_retrieved=number,
+            num_judged=number,
         )
 
 

@@ -38,7 +38,7 @@ from tfrankmetrics.inputs.whole_data import flat_numbers, warn_if_all_judged
 from tfrankmetrics.ranking.items import Items, count, is_retrieved, lowest_score
 from tfrankmetrics.ranking.order import rank_by_score
 from tfrankmetrics.ranking.ranked_lists import RankedLists, depth_for
-from tfrankmetrics.ranking.recommended import Recommended, recommend_by_score
+from tfrankmetrics.ranking.recommended import recommend_by_score
 from tfrankmetrics.ranking.ties import TieBreaking
 
 
@@ -212,14 +212,12 @@ class LabelLists(Lists):
             num_weighted=self.num_weighted,
         )
 
-    def recommend(self, deepest: int | None, tie_breaking: TieBreaking) -> Recommended:
+    def recommend(self, deepest: int | None, tie_breaking: TieBreaking) -> RankedLists:
         """The items with the highest scores, in tables with a column of items."""
         if self.item_ids is None:
             return super().recommend(deepest, tie_breaking)
-        found = recommend_by_score(self._scores_to_rank(), deepest, tie_breaking)
-        return dataclasses.replace(
-            found, ids=self.item_ids, query_weights=self.query_weights
-        )
+        scores, weights = self._scores_to_rank(), self.query_weights
+        return recommend_by_score(scores, deepest, tie_breaking, self.item_ids, weights)
 
     def _scores_to_rank(self) -> Array:
         """The scores, with the lowest score for padding."""

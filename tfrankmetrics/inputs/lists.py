@@ -16,7 +16,6 @@ from tfrankmetrics.arrays import Array
 from tfrankmetrics.inputs.mistakes import Facts, LabelRules
 from tfrankmetrics.inputs.weights import require_valid_weights
 from tfrankmetrics.ranking.ranked_lists import RankedLists
-from tfrankmetrics.ranking.recommended import Recommended
 from tfrankmetrics.ranking.ties import TieBreaking
 
 T = TypeVar("T", bound="Lists")
@@ -115,7 +114,7 @@ class Lists:
         """
         raise NotImplementedError
 
-    def recommend(self, deepest: int | None, tie_breaking: TieBreaking) -> Recommended:
+    def recommend(self, deepest: int | None, tie_breaking: TieBreaking) -> RankedLists:
         """The recommended items by rank. It takes the same arguments as `rank`."""
         raise ValueError(
             "Metrics of which items are recommended require item ids. Received: labels "

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.item_data import (
@@ -17,12 +19,14 @@ from tfrankmetrics.metrics.base import ItemMetric
 from tfrankmetrics.metrics.dcg import discounts
 from tfrankmetrics.metrics.declared import metric
 from tfrankmetrics.options import Discount, NumItems
-from tfrankmetrics.ranking.recommended import Exposure, Recommended
+from tfrankmetrics.ranking.items import DataGain
+from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.ranking.recommended import Exposure, sums_by_category
 
 
-def every_rank(recommended: Recommended) -> Array:
+def every_rank(lists: RankedLists) -> Array:
     """The attention 1 to each rank: how often an item is recommended."""
-    return xp.ones_like(recommended.ranks)
+    return xp.ones_like(lists.ranks)
 
 
 def share_shown(exposure: Exposure) -> Array:
@@ -131,14 +135,20 @@ class ExposureEntropy(ItemMetric):
     num_items: NumItems = None
 
 
-def mean_of_items(recommended: Recommended, *, popularity: ItemNumbers) -> Array:
+def mean_of_items(lists: RankedLists, gain: DataGain) -> Array:
+    """The mean gain of the recommended items."""
+    total = lists.sum_to_cutoffs(lists.expected(gain))
+    return xp.divide_no_nan(total, lists.num_to_cutoffs)
+
+
+def mean_popularity(lists: RankedLists, *, popularity: ItemNumbers) -> Array:
     """The mean popularity of the recommended items."""
-    return xp.divide_no_nan(recommended.sum(popularity), recommended.number)
+    return mean_of_items(lists, DataGain(popularity.values))
 
 
 @metric(
     "mean_popularity",
-    formula=mean_of_items,
+    formula=mean_popularity,
     lower_is_better=True,
     range=(0, float("inf")),
     aliases=("average_recommendation_popularity",),
@@ -171,12 +181,9 @@ class MeanPopularity(ItemMetric):
     popularity: ItemNumbers = None  # type: ignore[assignment]
 
 
-def self_information(
-    recommended: Recommended, *, popularity: ItemProbabilities
-) -> Array:
+def self_information(lists: RankedLists, *, popularity: ItemProbabilities) -> Array:
     """The mean of -log2(popularity) over the recommended items."""
-    total = recommended.sum(popularity.self_information)
-    return xp.divide_no_nan(total, recommended.number)
+    return mean_of_items(lists, DataGain(-np.log2(popularity.values)))
 
 
 @metric("novelty", formula=self_information, range=(0, float("inf")))
@@ -205,11 +212,12 @@ class Novelty(ItemMetric):
     popularity: ItemProbabilities = None  # type: ignore[assignment]
 
 
-def mean_distance(recommended: Recommended, *, vectors: ItemVectors) -> Array:
+def mean_distance(lists: RankedLists, *, vectors: ItemVectors) -> Array:
     """The mean of 1 - cosine over all pairs of recommended items."""
-    number = recommended.number
+    number = lists.num_to_cutoffs
     num_pairs = number * (number - 1) / 2
-    similarity = xp.divide_no_nan(recommended.pair_sums(vectors), num_pairs)
+    products = lists.pair_sums(DataGain(vectors.values))
+    similarity = xp.divide_no_nan(products, num_pairs)
     return xp.where(number > 1, 1 - similarity, 0)
 
 
@@ -242,15 +250,15 @@ class IntraListDiversity(ItemMetric):
 
 
 def rank_fairness(
-    recommended: Recommended,
+    lists: RankedLists,
     *,
     categories: ItemCategories,
     target: CategoryShares,
     discount: Discount,
 ) -> Array:
     """1 minus the Jensen-Shannon divergence of the exposure from its target."""
-    attention = discounts(recommended, discount=discount)
-    exposure = recommended.sum(categories, attention)  # [B, C, G]
+    attention = discounts(lists, discount=discount)
+    exposure = sums_by_category(lists, categories, attention)  # [B, C, G]
     shares = xp.divide_no_nan(exposure, xp.sum(exposure, axis=2, keepdims=True))
     wanted = xp.asarray(target.of_categories(categories), xp.float64, like=exposure)
     middle = (shares + wanted) / 2
@@ -259,7 +267,7 @@ def rank_fairness(
         return xp.sum(of * (_log2(of) - _log2(middle)), axis=2)
 
     distance = (divergence(shares) + divergence(wanted + xp.zeros_like(shares))) / 2
-    return xp.where(recommended.number > 0, xp.clip(1 - distance, 0, 1), 0)
+    return xp.where(lists.num_to_cutoffs > 0, xp.clip(1 - distance, 0, 1), 0)
 
 
 @metric("awrf", formula=rank_fairness)

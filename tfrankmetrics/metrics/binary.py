@@ -21,7 +21,7 @@ def depths(lists: RankedLists, denominator: str) -> Array:
     """The denominator of precision: min(k, length of the list) `[B, C]`, or k `[C]`."""
     if denominator == "k":
         return lists.k
-    return xp.minimum(lists.k, lists.num_retrieved[:, xp.newaxis])
+    return lists.num_to_cutoffs
 
 
 def precision_if_relevant(lists: RankedLists, relevance: ItemGain) -> Array:

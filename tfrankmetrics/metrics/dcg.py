@@ -14,7 +14,6 @@ from tfrankmetrics.metrics.gains import LabelGain, call_function, only_retrieved
 from tfrankmetrics.options import Discount, Gain, Ideal
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
-from tfrankmetrics.ranking.recommended import Recommended
 
 DISCOUNTS: dict[str, Callable] = {
     "log2": lambda ranks: math.log(2) / xp.log(1 + ranks),
@@ -23,7 +22,7 @@ DISCOUNTS: dict[str, Callable] = {
 
 
 def discounts(
-    lists: RankedLists | Recommended,
+    lists: RankedLists,
     gain: ItemGain | None = None,
     *,
     discount: Discount,

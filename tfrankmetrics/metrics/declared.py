@@ -104,9 +104,9 @@ def metric(
             values at the C cutoffs, float64 `[B, C]`, or `[B]` for a metric without a
             cutoff. Its keyword-only parameters are options of the metric. It uses only
             the operations of `lists.xp`, or those of TensorFlow, and returns 0 for an
-            empty list. For a subclass of `ItemMetric`, a function of `Recommended`
-            alone. With `value`, it returns the exposure that each rank provides to its
-            item, `[D]`.
+            empty list. For a subclass of `ItemMetric`, a function of `RankedLists`
+            alone, which makes a `DataGain` from its options. With `value`, it returns
+            the exposure that each rank provides to its item, `[D]`.
         gain: The contribution of each item: an `ItemGain` class, such as `LabelGain`
             and `BinaryGain`. Its fields are options of the metric. None for a subclass
             of `ItemMetric`.

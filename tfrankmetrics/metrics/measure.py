@@ -29,7 +29,7 @@ from tfrankmetrics.options import (
 )
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
-from tfrankmetrics.ranking.recommended import Exposure, Recommended
+from tfrankmetrics.ranking.recommended import Exposure
 from tfrankmetrics.ranking.ties import TieBreaking, TiePolicy
 from tfrankmetrics.rules import (
     Conflict,
@@ -189,10 +189,10 @@ class Measure:
         masks_zeros = self["zero_weight"] == "mask"
         return LeftOut(self.declaration.unjudged == "drop", masks_zeros)
 
-    def attention(self, recommended: Recommended) -> Array:
+    def attention(self, lists: RankedLists) -> Array:
         """How much exposure each rank provides to its item, float64 `[D]`."""
         formula = self.declaration.formula
-        return formula(recommended, **self._options_of(formula))
+        return formula(lists, **self._options_of(formula))
 
     @property
     def exposure_key(self) -> Hashable:
@@ -231,7 +231,7 @@ class Measure:
         """The options that hold data about items."""
         return {o: v for o, v in self.options if isinstance(v, ItemData)}
 
-    def values(self, lists: RankedLists | Recommended) -> Array:
+    def values(self, lists: RankedLists) -> Array:
         """The metric's value at every cutoff of the lists, float64 `[B, C]`.
 
         `[B, 1]` for a metric without a cutoff.

@@ -22,6 +22,8 @@ class Items(NamedTuple):
     weights: Array | None  # [B, D] float64
     # [B, D] bool, False also for unjudged items; None if all were judged.
     judged: Array | None = None
+    # [B, D] int, of recommended items; None if they are the positions 0, 1, ...
+    ids: Array | None = None
 
     @property
     def xp(self) -> ModuleType:
@@ -37,6 +39,22 @@ class Items(NamedTuple):
         labels = xp.select(label_is_kept, self.labels, 0)
         judged = None if self.judged is None else self.judged & which
         return Items(labels, which, which, self.weights, judged)
+
+    def positions(self, number: int) -> Array:
+        """The position of each item in data about `number` items, `[B, D]`.
+
+        An id without data, which makes the weight of the query NaN, is clipped.
+        """
+        if self.ids is None:
+            return xp.arange(number, dtype=xp.int64, like=self.valid)[xp.newaxis]
+        return xp.clip(self.ids, 0, number - 1)
+
+    @classmethod
+    def recommended(cls, ids: Array | None, exists: Array) -> Items:
+        """Recommended items, whose label is only whether there is one."""
+        if ids is not None:
+            ids = xp.where(exists, xp.astype(ids, xp.int64), 0)
+        return cls(exists, exists, exists, None, ids=ids)
 
     @classmethod
     def retrieved_with(cls, labels: Array) -> Items:
@@ -96,6 +114,40 @@ class DerivedGain(ItemGain):
     def __call__(self, items: Items) -> Array:
         """The gain of each item."""
         return self.function(items)
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class DataGain(ItemGain):
+    """A number for each item of a catalog as its gain, or a vector.
+
+    The formulas of an `ItemMetric` make it from data about the items.
+
+    >>> import tfrankmetrics as tfr
+    >>> def mean_price(lists, *, price):
+    ...     prices = lists.expected(tfr.DataGain(price.values))
+    ...     total = lists.sum_to_cutoffs(prices)
+    ...     return lists.xp.divide_no_nan(total, lists.num_to_cutoffs)
+
+    Args:
+        values: The numbers, `[V]`, or vectors, `[V, T]`: the `values` of an option, or
+            an array that is computed from these, such as `price.values < 10`.
+    """
+
+    values: Array
+
+    def __call__(self, items: Items) -> Array:
+        """The number of each item, float64 `[B, D]`, or `[B, D, T]` for vectors."""
+        values = xp.asarray(self.values, xp.float64, like=items.valid)
+        here = xp.take(values, items.positions(self.values.shape[0]), axis=0)
+        valid = items.valid if here.ndim == 2 else items.valid[..., xp.newaxis]
+        return xp.where(valid, here, 0)
+
+    def sum(self, items: Items, which: Array | None = None) -> Array:
+        """The sum over all items, or over those `which` are True, `[B]` or `[B, T]`."""
+        values = xp.asarray(self.values, xp.float64, like=items.valid)
+        chosen = items.valid if which is None else which
+        positions = None if items.ids is None else items.positions(self.values.shape[0])
+        return xp.sum_chosen(chosen, values, positions)
 
 
 def lowest_score(scores: Array) -> int | float:

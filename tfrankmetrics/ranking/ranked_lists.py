@@ -22,7 +22,7 @@ from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.graphs import current_scope
 from tfrankmetrics.ranking import stops, ties
-from tfrankmetrics.ranking.items import DerivedGain, ItemGain, Items, count
+from tfrankmetrics.ranking.items import DataGain, DerivedGain, ItemGain, Items, count
 from tfrankmetrics.ranking.ties import TieGroups, TiesOfBatch
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -64,6 +64,9 @@ class RankedLists:
     label, in any order; in a catalog, only the relevant items. An item that was not
     retrieved (its score is -inf) is only in `judged`: it has no rank, and is treated as
     missed.
+
+    The formula of an `ItemMetric` receives lists of recommended items, without labels.
+    The gain of an item is a number from the data about it: `DataGain`.
 
     With ties="expected", `expected`, `first_relevant`, `relevant_down_to` and
     `first_stop` return means over all permutations of tied items, as explained in
@@ -132,20 +135,28 @@ class RankedLists:
             return xp.asarray(ranks, xp.float64, like=self.ranked.valid)
         return xp.arange(1, xp.astype(self.depth, xp.float64) + 1, dtype=xp.float64)
 
+    @property
+    def num_to_cutoffs(self) -> Array:
+        """How many items are retrieved down to each cutoff, float64 `[B, C]`."""
+        return xp.minimum(self.k, self.num_retrieved[:, xp.newaxis])
+
     @cached
     def powers(self, base: float) -> Array:
         """base^(rank - 1) at each rank, which takes long where it underflows."""
         return base ** (self.ranks - 1)
 
     def sum_to_cutoffs(self, values: Array) -> Array:
-        """Sum of float64 `values` `[B, D]` over ranks 1 ... k, `[B, C]`."""
-        if self._is_shallow:
+        """Sum of float64 `values` `[B, D]` over ranks 1 ... k, `[B, C]`.
+
+        `[B, C, T]` for values `[B, D, T]`.
+        """
+        if self._is_shallow and values.ndim == 2:
             return xp.matmul(values, self._is_down_to_each_cutoff)
         return xp.stack([xp.sum(values[:, :k], axis=1) for k in self.cutoffs], axis=1)
 
     def running_sums(self, values: Array) -> Array:
-        """Sum of float64 `values` `[B, D]` down to each rank, `[B, D]`."""
-        if self._is_shallow:
+        """Sum of float64 `values` `[B, D]` down to each rank, of the same shape."""
+        if self._is_shallow and values.ndim == 2:
             return xp.matmul(values, self._is_down_to_each_rank)
         return xp.cumulative_sum(values, axis=1)
 
@@ -188,7 +199,7 @@ class RankedLists:
 
         Below the end of a list the curve stays constant.
         """
-        curve = xp.pad(curve, [[0, 0], [1, 0]])  # for lists without any item
+        curve = ties.from_rank_0(curve)  # for lists without any item
         ranks = xp.minimum(self.k, xp.astype(self.depth, xp.float64, like=curve))
         return xp.take(curve, xp.astype(ranks, xp.int32), axis=1)
 
@@ -220,6 +231,21 @@ class RankedLists:
     def expected(self, gain: ItemGain) -> Array:
         """Mean gain at each rank, `[B, D]`."""
         return self.group_sums(gain)[1]
+
+    def pair_sums(self, vectors: DataGain) -> Array:
+        """The sum of the products of all pairs of items down to each cutoff, `[B, C]`.
+
+        The product of two vectors is the sum of those of their numbers.
+        """
+        squares = DataGain(xp.sum(vectors.values * vectors.values, axis=1))
+        sums, means = self.group_sums(vectors)
+        square_sums, square_means = self.group_sums(squares)
+        pairs = ties.products_of_pairs(
+            self.sum_to_cutoffs(means), self.sum_to_cutoffs(square_means)
+        )
+        return self.if_tied(
+            lambda groups: ties.pair_sums(self, groups, sums, square_sums, pairs), pairs
+        )
 
     @cached
     def first_stop(self, stop: ItemGain) -> Array:
@@ -339,14 +365,14 @@ class RankedLists:
         return xp.pad(best, [[0, 0], [0, self.depth - number]])
 
     @cached
-    def weights(self, gain: ItemGain) -> Array:
+    def weights(self, gain: ItemGain | None = None) -> Array:
         """Weight of each query, float64 `[B]`; 0 for a list of padding.
 
         With one weight w for each item it is sum(w * gain) / sum(gain), or the mean of
         the weights where all gains are 0, also of items that a weight of 0 masks.
-        Otherwise it is the weight of the query, or 1.
+        Otherwise, and without a gain, it is the weight of the query, or 1.
         """
-        if self.judged.weights is not None:
+        if gain is not None and self.judged.weights is not None:
             total = self.total(gain)
             weighted = xp.sum(gain(self.judged) * self.judged.weights, axis=1)
             number = self.num_judged if self.num_weighted is None else self.num_weighted

@@ -38,6 +38,9 @@ Formulas of the metrics
         `ranking/stops.py`.
     Irrelevant items above a relevant item, up to a maximum (BPref)
         Each number of irrelevant items above it is equally likely: `irrelevant_above`.
+    Products of pairs (intra-list diversity)
+        A cutoff keeps both items of a tied pair with a probability that follows from
+        the numbers of tied items and of those that it keeps: `pair_sums`.
     Pairs (OPA, AUC)
         A tied pair is counted as one half. OPA is the mean of the best and the worst
         order: `order_within_groups`. AUC is a sum of ranks.
@@ -204,13 +207,20 @@ def _running_maximum(values: Array) -> Array:
     return values
 
 
+def from_rank_0(curve: Array) -> Array:
+    """A curve over the ranks, `[B, D]` or `[B, D, T]`, with a 0 above the first."""
+    return xp.pad(curve, [[0, 0], [1, 0], [0, 0]][: curve.ndim])
+
+
 def group_sums(
     lists: RankedLists,
     groups: TieGroups,
     gains: Array,
     sum_of: Callable[[Array], Array],
 ) -> tuple[Array, Array]:
-    """Sum and mean of the gains of all items tied with the one at each rank, `[B, D]`.
+    """Sum and mean of the gains of all items tied with the one at each rank.
+
+    Both are `[B, D]`, or `[B, D, T]` as the gains.
 
     Args:
         lists: The ranked lists.
@@ -219,15 +229,17 @@ def group_sums(
         sum_of: The sum of the gains of some judged items, a function of a boolean for
             each, `[B, J]`.
     """
-    above = xp.pad(lists.running_sums(gains), [[0, 0], [1, 0]])
+    above = from_rank_0(lists.running_sums(gains))
     sums = xp.gather(above, groups.end) - xp.gather(above, groups.start)
-    n = groups.sizes
+    n, is_last = groups.sizes, groups.is_last
+    if gains.ndim == 3:
+        n, is_last = n[..., xp.newaxis], is_last[..., xp.newaxis]
     # A group of one item uses the gain of this item, because a difference of sums would
     # contain rounding errors. Therefore, ties in one list do not change other lists.
     sums = xp.where(n > 1, sums, gains)
     if groups.last_items is not None:
         last = sum_of(groups.last_items)[:, xp.newaxis]
-        sums = xp.where(groups.is_last, last, sums)
+        sums = xp.where(is_last, last, sums)
     return sums, sums / n
 
 
@@ -345,6 +357,46 @@ def _hypergeometric(h: Array, n: Array, r: Array, i: Array) -> Array:
     return chances / xp.sum(chances, axis=-1, keepdims=True)
 
 
+def pair_sums(
+    lists: RankedLists,
+    groups: TieGroups,
+    sums: Array,
+    squares: Array,
+    pairs: Array,
+) -> Array:
+    """The sum of the products of all pairs of items down to each cutoff, `[B, C]`.
+
+    If a cutoff keeps i of n tied items, it keeps a pair of them with the probability
+    i (i - 1) / (n (n - 1)).
+
+    Args:
+        lists: The ranked lists.
+        groups: Their groups of tied items.
+        sums: The sum of the vectors of the group of each rank, `[B, D, T]`.
+        squares: The sum of their squared lengths, `[B, D]`.
+        pairs: The result, if the items were drawn independently, `[B, C]`.
+    """
+    i = lists.at_cutoffs(groups.rank_in_group(lists.positions))
+    n, squares = lists.at_cutoffs(groups.sizes), lists.at_cutoffs(squares)
+    of_group = products_of_pairs(lists.at_cutoffs(sums), squares)
+    share = xp.divide_no_nan(i, n)
+    # `pairs` includes both items of the group with the probability share^2, and
+    # subtracts the product of an item with itself only share times.
+    own = squares * share * (1 - share) / 2
+    both = xp.divide_no_nan(i * (i - 1), n * (n - 1))
+    return pairs + (both - share * share) * of_group + own
+
+
+def products_of_pairs(sums: Array, squares: Array) -> Array:
+    """The sum of the products of all pairs of vectors.
+
+    Args:
+        sums: The sum of the vectors, `[..., T]`.
+        squares: The sum of their squared lengths, `[...]`.
+    """
+    return (xp.sum(sums * sums, axis=-1) - squares) / 2
+
+
 def irrelevant_above(
     lists: RankedLists,
     groups: TieGroups,
@@ -392,7 +444,7 @@ def _differs_in_group(groups: TieGroups, by_rank: Array, judged: Array) -> Array
     changes = xp.astype(xp.not_equal(by_rank[:, 1:], by_rank[:, :-1]), xp.int32)
     # How often the value changes down to each rank: within a group, from its first
     # rank to its last.
-    number = xp.pad(xp.cumulative_sum(changes, axis=1), [[0, 0], [1, 0]])
+    number = from_rank_0(xp.cumulative_sum(changes, axis=1))
     first, last = (xp.gather(number, ranks) for ranks in (groups.start, groups.end - 1))
     differs = xp.not_equal(first, last)
     if groups.last_items is None:
