@@ -103,7 +103,8 @@ def _sums_and_weights(measures: Sequence[Measure], lists: Lists) -> tuple[Array,
 
 def results(measures: Sequence[Measure], sums: Array) -> Array:
     """The measures' values `[measures]` from their sums, `[rows, 2]`."""
-    values, start = xp.unstack(means_of_sums(sums[: len(measures)])), len(measures)
+    start = len(measures)
+    values = [*xp.unstack(means_of_sums(sums[:start]))]
     for number, measure in enumerate(measures):
         if size := _rows_of_items(measure):
             exposure = xp.reshape(sums[start : start + size], [1, -1])
