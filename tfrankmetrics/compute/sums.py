@@ -54,9 +54,11 @@ def means_of(
     scale = np.ldexp(1.0, np.clip(-exponents, -1022, 1022))  # both ends are normal
     # NumPy adds the numbers of a row in a fixed order only if they are contiguous.
     weights = np.ascontiguousarray(weights * scale[:, np.newaxis])
-    sums = sums_of(np.ascontiguousarray(values), weights)
+    # As `sums_of` and `means_of_sums`, which take twice as long for a small slice.
+    sums = (weights * np.ascontiguousarray(values)).sum(axis=1)
     with np.errstate(invalid="ignore"):  # without any query: 0 / 0, NaN
-        return dict(zip(named, means_of_sums(sums).tolist(), strict=True))
+        means = sums / weights.sum(axis=1)
+    return dict(zip(named, means.tolist(), strict=True))
 
 
 def num_rows(measures: Sequence[Measure]) -> int:
