@@ -211,7 +211,7 @@ def _errors_of_functions(declaration: Declaration) -> Iterator[str]:
     ranked = lists.rank(None, STABLE)
     ranked = dataclasses.replace(ranked, cutoffs=(None,))
     measure = make_measure(declaration)
-    gains = measure.gain(ranked.judged)
+    gains = measure.gain(ranked.listed)
     if not _is_float64(gains, [(1, len(LABELS))]):
         yield (
             f"The gain of `{declaration.name}` must return a float64 number for each "

@@ -140,7 +140,7 @@ def _apply_empty(
         case "micro":
             weight *= total
         case "items":
-            weight *= ranked.num_judged
+            weight *= ranked.num_listed
         case "relevant":
             weight *= ranked.total(measure.gain)
     # In an empty list, formulas return 0 already.

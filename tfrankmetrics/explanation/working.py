@@ -165,12 +165,12 @@ def work_out(metric: AskedMetric, query: OneList) -> Working:
     lists = without_items(measure.left_out, query.lists)
     with quiet():
         ranked = _ranked(measure, lists)
-        gains = np.asarray(measure.gain(ranked.judged))
+        gains = np.asarray(measure.gain(ranked.listed))
         order = _order_of_retrieved(measure, lists, gains)
 
         depth = min(len(order), measure.k or len(order))
         has_gain, is_read = gains[0] != 0, np.arange(len(order)) < depth
-        is_missed = np.asarray(ranked.judged.valid & ~ranked.judged.retrieved)[0]
+        is_missed = np.asarray(ranked.listed.valid & ~ranked.listed.retrieved)[0]
         is_shown = np.append(is_read | has_gain[order], is_missed & has_gain)
 
         columns = _columns_by_item(query, ranked, measure, gains[0], order)
@@ -247,10 +247,10 @@ def _columns_by_item(
     if query.has_scores:
         is_float = scores.dtype.kind == "f"
         columns[SCORE] = (scores.astype(float) if is_float else scores)[positions]
-    columns[LABEL] = _labels(ranked.judged)[positions]
+    columns[LABEL] = _labels(ranked.listed)[positions]
     columns[GAIN] = gains[positions]
-    if ranked.judged.weights is not None:
-        weights = ranked.relative_weights(measure.gain)(ranked.judged)
+    if ranked.listed.weights is not None:
+        weights = ranked.relative_weights(measure.gain)(ranked.listed)
         columns[WEIGHT] = np.asarray(weights)[0, positions]
     return columns
 

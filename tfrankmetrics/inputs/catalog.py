@@ -28,7 +28,7 @@ from tfrankmetrics.inputs.relevant_ids import (
     require_finite_relevance,
 )
 from tfrankmetrics.inputs.weights import dense_weights, query_weights
-from tfrankmetrics.ranking.counts import RankCounts, num_judged, rank_by_counts
+from tfrankmetrics.ranking.counts import RankCounts, num_listed, rank_by_counts
 from tfrankmetrics.ranking.items import Items, count, is_retrieved, lowest_score
 from tfrankmetrics.ranking.order import rank_by_score
 from tfrankmetrics.ranking.ranked_lists import RankedLists, depth_for
@@ -175,12 +175,12 @@ class CatalogLists(Lists):
             )
         return RankedLists(
             ranked=ranked,
-            judged=judged,
+            listed=judged,
             ties=ties,
             query_weights=self.query_weights,
             deepest=deepest,
             num_retrieved=num_retrieved,
-            num_judged=num_judged(judged, num_candidates),
+            num_listed=num_listed(judged, num_candidates),
         )
 
     def recommend(self, deepest: int | None, tie_breaking: TieBreaking) -> RankedLists:

@@ -133,12 +133,12 @@ class IdLists(Lists):
         ranked = Items(labels[:, :depth], is_ranked, is_ranked, None)
         return RankedLists(
             ranked=ranked.only(is_ranked),
-            judged=Items(labels, valid, retrieved, None),
+            listed=Items(labels, valid, retrieved, None),
             ties=None,
             query_weights=self.query_weights,
             deepest=deepest,
             num_retrieved=count(retrieved),
-            num_judged=count(valid),
+            num_listed=count(valid),
         )
 
     def recommend(self, deepest: int | None, tie_breaking: TieBreaking) -> RankedLists:
@@ -148,12 +148,12 @@ class IdLists(Lists):
         number = count(items.valid)
         return RankedLists(
             ranked=items,
-            judged=items,
+            listed=items,
             ties=None,
             query_weights=self.query_weights,
             deepest=deepest,
             num_retrieved=number,
-            num_judged=number,
+            num_listed=number,
         )
 
 

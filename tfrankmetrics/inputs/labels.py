@@ -203,12 +203,12 @@ class LabelLists(Lists):
         )
         return RankedLists(
             ranked=ranked,
-            judged=judged,
+            listed=judged,
             ties=ties,
             query_weights=self.query_weights,
             deepest=deepest,
             num_retrieved=num_retrieved,
-            num_judged=count(self.valid),
+            num_listed=count(self.valid),
             num_weighted=self.num_weighted,
         )
 

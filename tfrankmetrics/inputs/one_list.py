@@ -39,7 +39,7 @@ def list_of_query(
         # The recommended items in their order, then the relevant ones they miss.
         ids = one.recommended[0].tolist()
         ids += one.ascending_relevant()[0][0].tolist()
-        judged = one.rank(None, STABLE).judged
+        judged = one.rank(None, STABLE).listed
         by_rank = -np.arange(judged.valid.shape[1], dtype=float)[np.newaxis]
         scores = np.where(judged.retrieved, by_rank, -np.inf)
         labels = LabelLists(

@@ -23,7 +23,7 @@ def tied_queries(lists: RankedLists, label: ItemGain) -> Array:
 
 def number_of_items(lists: RankedLists, judged: ItemGain) -> Array:
     """The number of items, `[B]`: a list is not empty if no item is relevant."""
-    return lists.num_judged
+    return lists.num_listed
 
 
 @metric(

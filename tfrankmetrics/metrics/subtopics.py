@@ -21,7 +21,7 @@ def intent_aware_precision(
     lists: RankedLists, relevance: SubtopicGain, *, denominator: Literal["list", "k"]
 ) -> Array:
     """P-IA@k = mean of P@k over the subtopics with any relevant item."""
-    has_relevant = xp.any(relevance.by_subtopic(lists.judged) > 0, axis=1)
+    has_relevant = xp.any(relevance.by_subtopic(lists.listed) > 0, axis=1)
     subtopics = count(has_relevant)[:, xp.newaxis]
     all_hits = lists.sum_to_cutoffs(lists.expected(relevance.num_subtopics))
     return xp.divide_no_nan(all_hits, depths(lists, denominator) * subtopics)

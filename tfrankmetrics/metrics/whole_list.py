@@ -58,7 +58,7 @@ def area_under_the_curve(lists: RankedLists, relevance: ItemGain) -> Array:
 
 def pairs_at_ranks(lists: RankedLists, relevance: ItemGain) -> Array:
     """The irrelevant items below each rank, if the item there is relevant."""
-    irrelevant = (lists.num_judged - lists.total(relevance))[:, xp.newaxis]
+    irrelevant = (lists.num_listed - lists.total(relevance))[:, xp.newaxis]
     return irrelevant - (lists.ranks - lists.relevant_down_to(relevance))
 
 
@@ -71,7 +71,7 @@ def area_at_ranks(lists: RankedLists, relevance: ItemGain) -> Array:
 def mixed_pairs(lists: RankedLists, relevance: ItemGain) -> Array:
     """Number of pairs of a relevant item and one that is not, `[B]`."""
     relevant = lists.total(relevance)
-    return relevant * (lists.num_judged - relevant)
+    return relevant * (lists.num_listed - relevant)
 
 
 # The columns of an explanation of AUC and GAUC.
@@ -116,8 +116,8 @@ def coverage_error(lists: RankedLists, relevance: ItemGain) -> Array:
 
 def _missed(lists: RankedLists, gain: ItemGain) -> tuple[Array, Array]:
     """How many items were not retrieved, and the sum of their gains, `[B]`."""
-    missed = xp.where(~lists.judged.retrieved, gain(lists.judged), 0)
-    return lists.num_judged - lists.num_retrieved, xp.sum(missed, axis=1)
+    missed = xp.where(~lists.listed.retrieved, gain(lists.listed), 0)
+    return lists.num_listed - lists.num_retrieved, xp.sum(missed, axis=1)
 
 
 def binary_preference(
@@ -146,7 +146,7 @@ def preference_at_ranks(
     relevant = lists.total(relevance)[:, xp.newaxis]
     total = relevant
     if denominator == "min(relevant, irrelevant)":
-        total = xp.minimum(relevant, lists.num_judged[:, xp.newaxis] - relevant)
+        total = xp.minimum(relevant, lists.num_listed[:, xp.newaxis] - relevant)
     above = lists.irrelevant_above(relevance, maximum=relevant)
     return 1 - xp.divide_no_nan(above, total)
 

@@ -67,7 +67,7 @@ def rank_by_counts(
     return ranked, _ties(counts, judged, positions, above_each_rank, is_cut)
 
 
-def num_judged(judged: Items, num_items: Array) -> Array:
+def num_listed(judged: Items, num_items: Array) -> Array:
     """The items of the list of each query, float64 `[B]`.
 
     `num_items` are those of the catalog that are not excluded, and the relevant ones

@@ -15,12 +15,12 @@ def pairs_in_order(lists: RankedLists, weight: ItemGain) -> Array:
     Each pair is weighted by the `weight` of its item with the higher label, and a tied
     pair by one half of it. Items that were not retrieved are tied below all others.
     """
-    judged = lists.judged
-    is_missed = judged.valid & ~judged.retrieved
-    over_missed = _lower_among(is_missed, judged)
+    listed = lists.listed
+    is_missed = listed.valid & ~listed.retrieved
+    over_missed = _lower_among(is_missed, listed)
     over_missed = xp.where(is_missed, over_missed / 2, over_missed)
     ranked = xp.sum(lists.at_ranks(weight) * lower_below(lists), axis=1)
-    return ranked + xp.sum(weight(judged) * over_missed, axis=1)
+    return ranked + xp.sum(weight(listed) * over_missed, axis=1)
 
 
 def lower_labels(items: Items) -> Array:

@@ -1,6 +1,6 @@
 """Ranked lists, which every formula reads, whatever the input format was.
 
-The axes of all tensors: B queries, J judged items, D ranks down to the deepest cutoff
+The axes of all tensors: B queries, J listed items, D ranks down to the deepest cutoff
 (see `depth_for`), and C cutoffs.
 
 The D ranks are 1 ... D, with one exception: of a large catalog without a cutoff, only
@@ -38,7 +38,7 @@ def cached(method: Method) -> Method:
     @functools.wraps(method)
     def from_cache(self: RankedLists, *gain: ItemGain) -> Any:
         # NumPy's arrays, which have values, belong to no scope.
-        is_array = isinstance(self.judged.labels, np.ndarray)
+        is_array = isinstance(self.listed.labels, np.ndarray)
         key = method.__name__, *gain, None if is_array else current_scope()
         if key not in self.cache:
             self.cache[key] = method(self, *gain)
@@ -53,16 +53,16 @@ class RankedLists:
 
     A formula reads `k`, `cutoffs` and `ranks`, and calls `expected`, `sum_to_cutoffs`,
     `at_cutoffs`, `running_sums`, `total`, `ideal`, `weighted`, `first_relevant`,
-    `relevant_down_to` and `first_stop`. It may also read `ranked`, `judged`,
-    `num_retrieved` and `num_judged`. The other members are internal.
+    `relevant_down_to` and `first_stop`. It may also read `ranked`, `listed`,
+    `num_retrieved` and `num_listed`. The other members are internal.
 
     The number of ranks, D, may be larger than a cutoff. Therefore, sum over ranks with
     `sum_to_cutoffs`, which stops at each cutoff. For a gain `[B, D, T]`, `expected` has
     this shape, too.
 
-    `ranked` contains the retrieved items by rank. `judged` contains all items with a
+    `ranked` contains the retrieved items by rank. `listed` contains all items with a
     label, in any order; in a catalog, only the relevant items. An item that was not
-    retrieved (its score is -inf) is only in `judged`: it has no rank, and is treated as
+    retrieved (its score is -inf) is only in `listed`: it has no rank, and is treated as
     missed.
 
     The formula of an `ItemMetric` receives lists of recommended items, without labels.
@@ -83,13 +83,13 @@ class RankedLists:
     """
 
     ranked: Items  # [B, D]
-    judged: Items  # [B, J]
+    listed: Items  # [B, J], in any order
     deepest: int | None  # the deepest cutoff that can be read; None is the whole list
     ties: TiesOfBatch | None  # None where ties were broken one by one
     query_weights: Array | None  # [B]
     num_retrieved: Array  # [B] float64
     # [B] float64, the retrieved and the missed items. A list with 0 is excluded.
-    num_judged: Array
+    num_listed: Array
     num_weighted: Array | None = None  # [B] float64, as in `LabelLists`
     # Ascending and unique, at most `deepest`; None, the whole list, is the last.
     cutoffs: tuple[int | None, ...] = ()
@@ -223,7 +223,7 @@ class RankedLists:
     def group_sums(self, gain: ItemGain) -> tuple[Array, Array]:
         """Sum and mean of the gains of all items tied with the one at each rank."""
         gains = self.at_ranks(gain)
-        sum_of = functools.partial(gain.sum, self.judged)
+        sum_of = functools.partial(gain.sum, self.listed)
         return self.if_tied(
             lambda groups: ties.group_sums(self, groups, gains, sum_of), (gains, gains)
         )
@@ -323,7 +323,7 @@ class RankedLists:
         gains = self.at_ranks(gain)
         return self.if_tied(
             lambda groups: ties.depends_on_order(
-                self, groups, gains, gain(self.judged)
+                self, groups, gains, gain(self.listed)
             ),
             xp.zeros_like(gains),
         )
@@ -331,15 +331,15 @@ class RankedLists:
     @cached
     def total(self, gain: ItemGain) -> Array:
         """Sum of the gains of all judged items, `[B]`."""
-        return gain.sum(self.judged)
+        return gain.sum(self.listed)
 
     @cached
     def largest(self, gain: ItemGain) -> Array:
         """The largest gain of a judged item, `[B]`."""
         # Without any item the maximum is -inf.
         if not gain.increases_with_label:
-            return xp.maximum(xp.max(gain(self.judged), axis=1), 0)
-        labels = xp.max(self.judged.labels, axis=1, keepdims=True)
+            return xp.maximum(xp.max(gain(self.listed), axis=1), 0)
+        labels = xp.max(self.listed.labels, axis=1, keepdims=True)
         return gain(Items.retrieved_with(xp.maximum(labels, 0)))[:, 0]
 
     @cached
@@ -347,12 +347,12 @@ class RankedLists:
         """The gains of the ideal order: the D largest, descending, `[B, D]`."""
         if gain.increases_with_label:
             return gain(Items.retrieved_with(self._largest_labels()))
-        return self._largest(gain(self.judged))
+        return self._largest(gain(self.listed))
 
     @cached
     def _largest_labels(self) -> Array:
         """The D largest labels of the judged items, `[B, D]`."""
-        return self._largest(self.judged.labels)
+        return self._largest(self.listed.labels)
 
     def _largest(self, values: Array) -> Array:
         """The D largest of the judged items' `values` in descending order, `[B, D]`."""
@@ -372,17 +372,17 @@ class RankedLists:
         the weights where all gains are 0, also of items that a weight of 0 masks.
         Otherwise, and without a gain, it is the weight of the query, or 1.
         """
-        if gain is not None and self.judged.weights is not None:
+        if gain is not None and self.listed.weights is not None:
             total = self.total(gain)
-            weighted = xp.sum(gain(self.judged) * self.judged.weights, axis=1)
-            number = self.num_judged if self.num_weighted is None else self.num_weighted
-            mean = xp.divide_no_nan(xp.sum(self.judged.weights, axis=1), number)
+            weighted = xp.sum(gain(self.listed) * self.listed.weights, axis=1)
+            number = self.num_listed if self.num_weighted is None else self.num_weighted
+            mean = xp.divide_no_nan(xp.sum(self.listed.weights, axis=1), number)
             weights = xp.where(xp.equal(total, 0), mean, weighted / total)
         elif self.query_weights is not None:
             weights = self.query_weights
         else:
             weights = xp.ones_like(self.num_retrieved)
-        return xp.where(self.num_judged > 0, weights, 0)
+        return xp.where(self.num_listed > 0, weights, 0)
 
     def relative_weights(self, gain: ItemGain) -> ItemGain:
         """The item's weight divided by the query's weight; 1 without item weights.
@@ -390,7 +390,7 @@ class RankedLists:
         The query's weight is the mean of the item weights, weighted by `gain`. Dividing
         by it preserves the sum of the gains of a list.
         """
-        if self.judged.weights is None:
+        if self.listed.weights is None:
             return DerivedGain(lambda items: xp.astype(items.valid, xp.float64))
         query_weights = self.weights(gain)[:, xp.newaxis]
         return DerivedGain(lambda items: xp.divide_no_nan(items.weights, query_weights))
@@ -402,7 +402,7 @@ class RankedLists:
         The query's weight is the mean weighted by the gain `of_query`, by default
         `gain`.
         """
-        if self.judged.weights is None:
+        if self.listed.weights is None:
             return gain
         weight = self.relative_weights(of_query or gain)
         return DerivedGain(lambda items: gain(items) * weight(items))

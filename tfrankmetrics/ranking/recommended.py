@@ -55,12 +55,12 @@ def recommend_by_score(
         at_ranks = xp.gather(ids, at_ranks)
     return RankedLists(
         ranked=Items.recommended(at_ranks, exists),
-        judged=Items.recommended(ids, retrieved),
+        listed=Items.recommended(ids, retrieved),
         ties=ties,
         query_weights=query_weights,
         deepest=deepest,
         num_retrieved=number,
-        num_judged=number,
+        num_listed=number,
     )
 
 
@@ -153,7 +153,7 @@ def _attention_by_index(
             return added_up(shown, lists.ranked)
         above = xp.where(groups.is_last[..., xp.newaxis], 0, shown)
         last = xp.where(groups.last_items[..., xp.newaxis], shown[:, -1:], 0)
-        parts = added_up(above, lists.ranked), added_up(last, lists.judged)
+        parts = added_up(above, lists.ranked), added_up(last, lists.listed)
         return [of_above + of_last for of_above, of_last in zip(*parts, strict=True)]
 
     def untied() -> list[Array]:

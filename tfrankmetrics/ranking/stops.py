@@ -70,7 +70,7 @@ def _stops_of(
 ) -> Stops:
     of_last = largest_of_last = number_of_last = None
     if groups.last_items is not None:
-        of_last = xp.select(groups.last_items, stop(lists.judged), 0)
+        of_last = xp.select(groups.last_items, stop(lists.listed), 0)
         most = xp.minimum(2 * lists.depth, xp.shape(of_last)[1])
         largest_of_last, _ = xp.top_k(of_last, most)
         number_of_last = count(of_last > 0)

@@ -427,11 +427,11 @@ def depends_on_order(
     `gains` `[B, D]` are by rank, and `judged` `[B, J]` are the gains of all items.
     """
     if groups.last_items is not None:  # in a catalog, it also contains repeated ids
-        groups = groups._replace(last_items=groups.last_items & lists.judged.valid)
+        groups = groups._replace(last_items=groups.last_items & lists.listed.valid)
     values = [(gains, judged)]
     if lists.ranked.weights is not None:
         # The weight of an item without a gain changes no value.
-        weights = lists.ranked.weights, lists.judged.weights
+        weights = lists.ranked.weights, lists.listed.weights
         values.append((gains * weights[0], judged * weights[1]))
     differs = xp.zeros_like(lists.ranked.valid)
     for by_rank, of_judged in values:

@@ -13,7 +13,7 @@ from tfrankmetrics.compute.computed import Computed
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.parts_by_length import ELEMENTS_AT_A_TIME, parts_of
 from tfrankmetrics.metrics.measure import Measure
-from tfrankmetrics.ranking.counts import RankCounts, num_judged, rank_by_counts
+from tfrankmetrics.ranking.counts import RankCounts, num_listed, rank_by_counts
 from tfrankmetrics.ranking.items import Items
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.ranking.ties import TieBreaking
@@ -32,7 +32,7 @@ class CountedLists(Lists):
     tied: Array  # [B, M] int64
     tied_before: Array | None  # [B, M] int64
     num_retrieved: Array  # [B] int64, of all candidates
-    list_sizes: Array  # [B] int64, see `num_judged`
+    list_sizes: Array  # [B] int64, see `num_listed`
     some_ranks: Array  # [B, D] float64, see `RankedLists`
     num_candidates: int
 
@@ -53,12 +53,12 @@ class CountedLists(Lists):
         num_retrieved = xp.astype(self.num_retrieved, xp.float64)
         return RankedLists(
             ranked=ranked,
-            judged=judged,
+            listed=judged,
             ties=ties,
             query_weights=self.query_weights,
             deepest=deepest,
             num_retrieved=num_retrieved,
-            num_judged=num_judged(judged, xp.astype(self.list_sizes, xp.float64)),
+            num_listed=num_listed(judged, xp.astype(self.list_sizes, xp.float64)),
             some_ranks=some_ranks,
         )
 
