@@ -2,9 +2,11 @@
 
 import json
 
+import ml_dtypes  # noqa: F401  # whose dtypes NumPy then knows by name
 import numpy as np
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import scipy.sparse
 
@@ -214,3 +216,24 @@ def test_a_run_of_three_columns_has_all_ranks(tmp_path, ranks):
         ValueError, match=r"whole numbers from 1 on.*query 'q'.*six columns"
     ):
         tfr.evaluate_run({"q": ["a"]}, path, ["mrr"])
+
+
+def test_empty_columns_of_objects():
+    empty = pd.DataFrame(columns=["query", "label", "score"])
+    assert np.isnan(tfr.evaluate_rows(*NAMES, data=empty)["mrr"])
+
+
+def test_scalars_of_array_libraries_in_a_dict():
+    run = {"q": {"a": pa.scalar(0.1), "b": np.array(0.2)}}
+    assert tfr.evaluate_run({"q": ["a"]}, run, ["mrr"]) == {"mrr": 1 / 2}
+    for wrong in (np.array([0.1]), pa.scalar("1")):
+        with pytest.raises(ValueError, match=r"`run` must hold numbers.*query 'q'"):
+            tfr.evaluate_run({"q": ["a"]}, {"q": {"a": wrong, "b": 0.5}}, ["mrr"])
+
+
+def test_numbers_of_few_and_of_many_bits():
+    for dtype in ("int4", "bfloat16", "float8_e4m3fn"):
+        labels = np.array([1, 0]).astype(dtype)
+        assert tfr.evaluate_rows([1, 1], labels, [1, 2], ["mrr"]) == {"mrr": 1 / 2}
+    with pytest.raises(ValueError, match="at most 64 bits"):
+        tfr.evaluate_rows([1, 1], [1, 0], [10**400, 2], ["mrr"])

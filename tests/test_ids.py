@@ -204,3 +204,29 @@ def test_ids_of_several_columns(tmp_path):
     assert tfr.evaluate_run(*paths, ["mrr"], **names) == {"mrr": 1 / 2}
     with pytest.raises(ValueError, match=r"`item` must name one column.*'pages'"):
         tfr.evaluate_run(qrels, run, ["mrr"], item=["file", "pages"])
+
+
+def test_a_list_of_ids_is_no_masked_array_dict_or_frame():
+    masked = np.ma.array([5, 7], mask=[False, True])
+    calls = [
+        (lambda row: tfr.evaluate([row], [[7, 5]], ["mrr"], inputs="ids"), masked),
+        (lambda row: tfr.evaluate_run({"q": [5]}, {"q": row}, ["mrr"]), masked),
+        (lambda row: tfr.evaluate([["b"]], [row], ["mrr"], inputs="ids"), {"a": 0.1, "b": 0.9}),
+        (lambda row: tfr.evaluate([["x"]], [row], ["mrr"], inputs="ids"), pd.DataFrame({"x": [1]})),
+    ]  # fmt: skip
+    for call, row in calls:
+        with pytest.raises(ValueError, match=r"must not be a masked|must be a list"):
+            call(row)
+
+
+def test_nanoseconds_are_ids():
+    times = np.array([1, 2], "datetime64[ns]")
+    for rows in (times, [*times]):
+        found = tfr.evaluate(rows, times[:, np.newaxis], ["mrr"], inputs="ids")
+        assert found == {"mrr": 1.0}
+
+
+def test_exclusions_as_the_judgments_of_other_data():
+    tables = {"q": {"a": 1}}, {"q": {"b": 2.0, "a": 1.0}}
+    found = tfr.evaluate_run(*tables, ["mrr"], exclude={"q": {"b": 1}})
+    assert found == {"mrr": 1.0}

@@ -151,7 +151,7 @@ def number_ids(
     if len(missing := _missing(found.distinct)):
         raise ValueError(
             f"The {what} must not be missing. Received: a missing one in "
-            f"{place(missing[0])}."
+            f"{place(missing[0])}. Remove it."
         )
     if len(firsts := _first_of_each_kind(found.distinct)) > 1:
         examples = [f"{shortened(found.at([n])[0])} in {place(n)}" for n in firsts[:2]]
@@ -338,7 +338,9 @@ def _by_hashing(what: str, values: list[Any]) -> Ids:
     try:
         codes = np.fromiter(map(number_of.__getitem__, values), np.int64, len(values))
     except TypeError as error:
-        raise ValueError(f"The {what} must be hashable. Received: {error}.") from None
+        raise ValueError(
+            f"The {what} must be hashable. Received: {error}. Convert them to text."
+        ) from None
     return Ids([*number_of], codes)
 
 

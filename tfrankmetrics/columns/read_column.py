@@ -187,8 +187,14 @@ def as_values(column: Any) -> list[Any]:
 def as_row(data: Any) -> Any:
     """The ids of one query as a list, in their order, or its only id."""
     data = data.as_py() if hasattr(data, "as_py") else data  # a scalar of Arrow
-    if isinstance(data, (str, bytes)):
+    if isinstance(data, (str, bytes, np.datetime64, np.timedelta64)):
         return data
+    refuse_masked_arrays("A list of ids", data)
+    if isinstance(data, Mapping) or is_frame(data):
+        raise ValueError(
+            "The ids of a query must be a list. Received: a "
+            f"{type(data).__name__}. Pass its ids, best first."
+        )
     if hasattr(data, "dtype") or hasattr(data, "to_pylist"):
         return as_values(from_pytorch(data))
     return [*data] if isinstance(data, Iterable) else data
@@ -231,11 +237,11 @@ def as_array(name: str, data: Any) -> np.ndarray:
         array = np.asarray(data)
     except ValueError:  # rows of unequal length
         return as_objects(data)
+    if array.dtype.kind == "V" and array.dtype.type is not np.void:
+        array = array.astype(np.float32)  # bfloat16 and shorter, not NumPy's own
     if array.dtype == object:
         data, array = array.tolist(), without_objects(array)
     refuse_rounded_integers(name, data, array)
-    if array.dtype.name == "bfloat16":  # not a dtype of NumPy itself
-        return array.astype(np.float32)
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
         raise ValueError(
             f"{name} must hold real numbers of at most 64 bits. Received: dtype "
@@ -289,10 +295,9 @@ def _first_that_is_no_number(array: np.ndarray) -> tuple[int, Any]:
 
 def _is_number_as_text(value: Any) -> bool:
     try:
-        number = float(value)
-    except (TypeError, ValueError):
+        return isinstance(value, str) and not math.isnan(float(value))
+    except ValueError:
         return False
-    return isinstance(value, str) and not math.isnan(number)
 
 
 def refuse_rounded_integers(name: str, data: Any, array: np.ndarray) -> None:
@@ -328,7 +333,9 @@ def without_objects(array: np.ndarray) -> np.ndarray:
     kinds = (decimal.Decimal, fractions.Fraction)
     given = array.ravel().tolist() if array.dtype == object else []
     are_numbers = (isinstance(v, (*kinds, numbers.Real)) or is_null(v) for v in given)
-    if not given or not all(are_numbers):
+    if not given:
+        return array.astype(float) if array.dtype == object else array
+    if not all(are_numbers):
         return array
     if not any(isinstance(v, kinds) or is_null(v) for v in given):
         return np.asarray(given).reshape(array.shape)

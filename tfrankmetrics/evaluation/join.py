@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from numbers import Number
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +23,7 @@ from tfrankmetrics.columns.read_column import (
     collected,
     column,
     exact_scores,
+    from_pytorch,
     is_frame,
     negated,
     require_labels,
@@ -271,15 +273,16 @@ def _read_pairs(name: str, data: Any, columns: dict[str, str]) -> PairTable:
     codes = np.repeat(np.arange(len(found)), lengths)
     items = [*itertools.chain.from_iterable(items for items, _ in found)]
     values = [*itertools.chain.from_iterable(values for _, values in found)]
-    if any(issubclass(each, Sequence) for each in {*map(type, values)}):
-        values = as_objects(values)  # of lists, NumPy would make a second axis
+    if not all(issubclass(each, Number) for each in {*map(type, values)}):
+        # Of lists, NumPy would make a second axis.
+        values = as_objects([*map(_number_of_scalar, values)])
     has_ranks = any(isinstance(of_query, range) for _, of_query in found)
     return PairTable(name, Ids([*data], codes), items, values, has_ranks=has_ranks)
 
 
 def _items_of(name: str, query: Any, of_query: Any) -> tuple[Sequence[Any], Iterable]:
     """The items of a query, and the label or score of each."""
-    if isinstance(of_query, Mapping) and name != "exclude":
+    if isinstance(of_query, Mapping):
         items, values = [*of_query], of_query.values()
     elif isinstance(items := as_row(of_query), list):
         if name == "run" and isinstance(of_query, (set, frozenset)):
@@ -308,6 +311,14 @@ def _items_of(name: str, query: Any, of_query: Any) -> tuple[Sequence[Any], Iter
             f"{shortened(query)}. Remove the query, or add an item of label 0."
         )
     return items, values
+
+
+def _number_of_scalar(value: Any) -> Any:
+    """A number of Python for a scalar of an array library; other values unchanged."""
+    if hasattr(value, "as_py"):  # of Arrow
+        return value.as_py()
+    is_scalar = getattr(value, "shape", None) == ()
+    return np.asarray(from_pytorch(value)).item() if is_scalar else value
 
 
 def _has_score(item: Any) -> bool:

@@ -158,4 +158,6 @@ def _mapped(function: Callable[[Any], int], rows: Any) -> Any:
             for row in rows
         ]
     except TypeError as error:
-        raise ValueError(f"The ids must be hashable. Received: {error}.") from None
+        raise ValueError(
+            f"The ids must be hashable. Received: {error}. Convert them to text."
+        ) from None
