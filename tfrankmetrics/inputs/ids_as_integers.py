@@ -117,7 +117,7 @@ def as_positions(data: Any, positions: Codes) -> Any:
 
 def _as_rows(data: Any) -> Any:
     """A list with an id or a list of ids for each query, or an array of numbers."""
-    data = as_list(data)
+    data = from_pytorch(data) if getattr(data, "is_nested", False) else as_list(data)
     if xp.is_of_tensorflow(data) and data.dtype.name == "string":
         data = _decoded(data.to_list() if hasattr(data, "to_list") else data.numpy())
     if not isinstance(data, (list, tuple)):
