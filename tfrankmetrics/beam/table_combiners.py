@@ -295,7 +295,7 @@ def _fixed_widths(lengths: np.ndarray) -> np.ndarray:
     """The length that each list is padded to, which depends on its length alone.
 
     The terms of a list may be added up in a different order if its padding is longer.
-    Therefore, its values have the same bits whatever the other queries are.
+    With this length, its values do not depend on the other queries.
     """
     return 2 ** np.ceil(np.log2(np.maximum(lengths, NARROWEST))).astype(int)
 

@@ -138,8 +138,7 @@ class Combiner:
 class ExactSum:
     """A sum of floats, stored as a few floats that `math.fsum` adds exactly.
 
-    Therefore, results are bitwise identical whatever the order in which workers add up
-    queries.
+    Results are bitwise identical, whatever the order in which workers add up queries.
     """
 
     def __init__(self, numbers: Iterable[float]) -> None:

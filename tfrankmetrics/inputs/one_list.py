@@ -39,11 +39,11 @@ def list_of_query(
         # The recommended items in their order, then the relevant ones they miss.
         ids = one.recommended[0].tolist()
         ids += one.ascending_relevant()[0][0].tolist()
-        judged = one.rank(None, STABLE).listed
-        by_rank = -np.arange(judged.valid.shape[1], dtype=float)[np.newaxis]
-        scores = np.where(judged.retrieved, by_rank, -np.inf)
+        listed = one.rank(None, STABLE).listed
+        by_rank = -np.arange(listed.valid.shape[1], dtype=float)[np.newaxis]
+        scores = np.where(listed.retrieved, by_rank, -np.inf)
         labels = LabelLists(
-            judged.labels, scores, judged.valid, query_weights=one.query_weights
+            listed.labels, scores, listed.valid, query_weights=one.query_weights
         )
     else:
         labels = _of_catalog(one) if isinstance(one, CatalogLists) else one

@@ -52,7 +52,9 @@ def with_relevance(y_true: Any) -> Any:
         ids, grades = ([each[row].tolist() for row in of_rows] for each in columns)
         return {"ids": ids, "relevance": grades}
     rows = as_list(y_true)
-    if not isinstance(rows, (list, tuple)) or not any(map(_is_dict, rows)):
+    if not isinstance(rows, (list, tuple)):
+        return y_true
+    if not any(issubclass(each, Mapping) for each in {*map(type, rows)}):
         return y_true
     for query, row in enumerate(rows):
         if not _is_dict(row):
