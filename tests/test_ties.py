@@ -340,8 +340,8 @@ def test_err_of_long_ties_with_few_and_with_many_labels_in_one_batch():
 
 def test_each_choice_of_ties_has_a_policy():
     for choice in typing.get_args(options.Ties):
-        assert tfr.NDCG(k=2, ties=choice).measure.tie_policy.value == choice
+        assert tfr.NDCG(k=2, ties=choice).measure.tie_breaking.policy.value == choice
     assert len(TiePolicy) == len(typing.get_args(options.Ties))
     unknown = dataclasses.replace(tfr.NDCG(k=2).measure, options=(("ties", "first"),))
     with pytest.raises(ValueError, match="first"):
-        _ = unknown.tie_policy
+        _ = unknown.tie_breaking

@@ -1,7 +1,8 @@
-"""Metrics of recommended items: their values by query, and one over all queries.
+"""The exposure of items, and checks of the data about them.
 
-The value over all queries follows from the exposure of each item, which adds up over
-queries. The formulas are in `metrics/`, and what is recommended in `ranking/`.
+The value of a metric over all queries follows from the exposure of each item, which
+adds up over queries. The formulas are in `metrics/`, and what is recommended in
+`ranking/`.
 """
 
 from __future__ import annotations
@@ -14,50 +15,10 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.graphs import once_per_graph
+from tfrankmetrics.compute.values import ranked_for
 from tfrankmetrics.inputs.lists import Lists
-from tfrankmetrics.metrics.measure import Measure, cutoffs_of, ranked_alike
-from tfrankmetrics.ranking.ranked_lists import RankedLists
+from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.ranking.recommended import exposure
-
-# Values and weights, `[B]`.
-ValuesByMeasure = dict[Measure, tuple[Array, Array]]
-
-
-def columns_of_items(measures: Sequence[Measure], lists: Lists) -> ValuesByMeasure:
-    """The values and weights of metrics of recommended items, by the measure.
-
-    A metric with one value over all queries, which follows from `exposures`, has the
-    value 0 per query. Its weights are those of the queries, and 0 for a query without
-    recommendations.
-    """
-    columns: ValuesByMeasure = {}
-    for alike, recommended in _recommended_alike(measures, lists):
-        for measure in dict.fromkeys(each.without_cutoff for each in alike):
-            weights = recommended.weights()
-            if measure.declaration.value is None:
-                values = xp.unstack(measure.values(recommended), axis=1)
-            else:
-                values = [xp.zeros_like(weights)] * len(recommended.cutoffs)
-            for size in measure.numbers_of_items:
-                ids: Any = recommended.ranked.ids
-                is_known = xp.all((ids >= 0) & (ids < size), axis=1)
-                weights = xp.where(is_known, weights, float("nan"))
-            for k, value in zip(recommended.cutoffs, values, strict=True):
-                columns[dataclasses.replace(measure, k=k)] = value, weights
-    return columns
-
-
-def _recommended_alike(
-    measures: Iterable[Measure], lists: Lists
-) -> Iterable[tuple[list[Measure], RankedLists]]:
-    """Measures that break ties alike, and the items that they recommend."""
-    for (tie_breaking, _), alike in ranked_alike(measures).items():
-        cutoffs = cutoffs_of(alike)
-        recommended = once_per_graph(
-            type(lists).recommend, lists, cutoffs[-1], tie_breaking
-        )
-        yield alike, dataclasses.replace(recommended, cutoffs=cutoffs)
 
 
 def exposures(
@@ -78,26 +39,24 @@ def exposures(
         num_segments: S.
     """
     chosen = [each for each in measures if each.declaration.value is not None]
-    found: dict[Measure, Array] = {}
-    for alike, recommended in _recommended_alike(chosen, lists):
-        numbers = xp.zeros_like(recommended.num_retrieved, xp.int64)
-        if segments is not None:
-            numbers = xp.asarray(segments, xp.int64, like=numbers)
-        # Metrics with the same key share an exposure, which is computed at all cutoffs.
-        by_key: dict[Hashable, list[Array]] = {}
-        for measure in dict.fromkeys(each.without_cutoff for each in alike):
-            key = measure.exposure_key
-            if key not in by_key:
-                by_key[key] = exposure(
-                    recommended,
-                    measure["num_items"],
-                    measure.attention(recommended),
-                    numbers,
-                    num_segments,
-                )
-            for number, k in enumerate(recommended.cutoffs):
-                found[dataclasses.replace(measure, k=k)] = by_key[key][number]
-    return [found[measure] for measure in chosen]
+    by_measure: dict[Measure, Array] = {}
+    by_key: dict[Hashable, list[Array]] = {}  # shared by metrics with the same key
+    for measure, recommended in ranked_for(chosen, lists):
+        key = recommended, measure.exposure_key
+        if key not in by_key:
+            of_queries = xp.zeros_like(recommended.num_retrieved, xp.int64)
+            if segments is not None:
+                of_queries = xp.asarray(segments, xp.int64, like=of_queries)
+            by_key[key] = exposure(
+                recommended,
+                measure["num_items"],
+                measure.attention(recommended),
+                of_queries,
+                num_segments,
+            )
+        for k, of_items in zip(recommended.cutoffs, by_key[key], strict=True):
+            by_measure[dataclasses.replace(measure, k=k)] = of_items
+    return [by_measure[measure] for measure in chosen]
 
 
 def with_num_items(

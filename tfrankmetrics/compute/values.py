@@ -7,8 +7,9 @@ formulas.
 
 from __future__ import annotations
 
+import collections
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,15 +17,9 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.columns.read_column import first_index
-from tfrankmetrics.compute.exposures import ValuesByMeasure, columns_of_items
 from tfrankmetrics.graphs import once_per_graph
 from tfrankmetrics.inputs.lists import Lists
-from tfrankmetrics.metrics.measure import (
-    LeftOut,
-    Measure,
-    cutoffs_of,
-    ranked_alike,
-)
+from tfrankmetrics.metrics.measure import LeftOut, Measure, cutoffs_of
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 from tfrankmetrics.rules import shortened
 
@@ -40,10 +35,19 @@ def values_and_weights(
     if its measure `marks_empty`. An invalid label or weight makes the
     query's weight NaN.
     """
-    of_lists = [each for each in measures if not each.declaration.reads_items]
-    of_items = [each for each in measures if each.declaration.reads_items]
-    columns = _columns_of_lists(of_lists, lists)
-    columns |= columns_of_items(of_items, lists)
+    lists_to_rank = with_labels_for(measures, lists)
+    columns: dict[Measure, tuple[Array, Array]] = {}
+    for measure, ranked in ranked_for(measures, lists_to_rank):
+        of_measure = _of_items if measure.declaration.reads_items else _of_relevance
+        value, weight = of_measure(measure, ranked)
+        # Each column of the values belongs to the measure with its cutoff.
+        columns_at = ranked.cutoffs if measure.declaration.has_cutoff else (None,)
+        values = xp.unstack(value, axis=1)
+        weights = [weight] * len(values)
+        if weight.ndim == 2:  # one for each cutoff
+            weights = xp.unstack(weight, axis=1)
+        for k, *column in zip(columns_at, values, weights, strict=True):
+            columns[dataclasses.replace(measure, k=k)] = tuple(column)
     values, weights = zip(*(columns[measure] for measure in measures), strict=True)
     is_valid = once_per_graph(type(lists).has_valid_values, lists)
     nan_if_invalid = xp.where(
@@ -52,51 +56,50 @@ def values_and_weights(
     return xp.stack(values), xp.stack(weights) + nan_if_invalid
 
 
-def _columns_of_lists(measures: Sequence[Measure], lists: Lists) -> ValuesByMeasure:
-    """The values and weights `[B]` of metrics of relevance, by the measure."""
-    lists = without_one_subtopic(measures, lists)
-    _check_labels(measures, lists)
-    columns: ValuesByMeasure = {}
-    for (tie_breaking, left_out), alike in ranked_alike(measures).items():
-        cutoffs = cutoffs_of(alike)
-        read = without_items(left_out, lists)
-        # To share ranked lists, all cutoffs up to 10 are ranked equally deep.
-        deepest = None if cutoffs[-1] is None else max(cutoffs[-1], 10)
-        ranked = once_per_graph(type(read).rank, read, deepest, tie_breaking)
-        ranked = dataclasses.replace(ranked, cutoffs=cutoffs)
-        # A formula returns the values at all cutoffs, so that it runs once for each
-        # metric, and each column belongs to the measure with its cutoff.
-        for measure in dict.fromkeys(measure.without_cutoff for measure in alike):
-            value, weight = _apply_empty(measure, ranked, measure.values(ranked))
-            has_cutoff = measure.declaration.has_cutoff
-            columns_at = cutoffs if has_cutoff else (None,)
-            values = xp.unstack(value, axis=1)
-            weights = [weight] * len(values)
-            if weight.ndim == 2:  # one for each cutoff
-                weights = xp.unstack(weight, axis=1)
-            for k, *column in zip(columns_at, values, weights, strict=True):
-                columns[dataclasses.replace(measure, k=k)] = tuple(column)
-    return columns
+def ranked_for(
+    measures: Iterable[Measure], lists: Any
+) -> Iterator[tuple[Measure, RankedLists]]:
+    """Each measure without its cutoff, and the lists that it ranks, at all cutoffs.
 
-
-def without_one_subtopic(measures: Iterable[Measure], lists: Lists) -> Any:
-    """Labels `[B, N, 1]`, which losses of Keras need, without the last dimension."""
-    if not lists.has_subtopics or any(m.declaration.has_subtopics for m in measures):
-        return lists
-    labels = lists.labels  # type: ignore[attr-defined]
-    if labels.shape[2] != 1:
-        return lists
-    return lists.with_arrays({"labels": xp.squeeze(labels, axis=2)})
-
-
-def _check_labels(measures: Iterable[Measure], lists: Lists) -> None:
-    """Raises ValueError if a measure requires subtopics and the labels have none.
-
-    Also raises it in the reverse case. Only the number of dimensions matters, which is
-    known in every graph.
+    A formula returns the values at all cutoffs, so that it runs once for each metric.
+    Measures that break ties, and leave items out, alike share ranked lists.
     """
+    ranked_alike = collections.defaultdict(list)
     for measure in measures:
-        if measure.declaration.has_subtopics != lists.has_subtopics:
+        reads_items = measure.declaration.reads_items
+        ranked_alike[reads_items, measure.tie_breaking, measure.left_out].append(
+            measure
+        )
+    for (reads_items, tie_breaking, left_out), alike in ranked_alike.items():
+        cutoffs = cutoffs_of(alike)
+        deepest = cutoffs[-1]
+        if not (reads_items or deepest is None):
+            # To share ranked lists, all cutoffs up to 10 are ranked equally deep.
+            deepest = max(deepest, 10)
+        kept = without_items(left_out, lists)
+        rank = type(kept).recommend if reads_items else type(kept).rank
+        ranked = once_per_graph(rank, kept, deepest, tie_breaking)
+        ranked = dataclasses.replace(ranked, cutoffs=cutoffs)
+        for measure in dict.fromkeys(dataclasses.replace(m, k=None) for m in alike):
+            yield measure, ranked
+
+
+def with_labels_for(measures: Iterable[Measure], lists: Any) -> Any:
+    """The lists, with labels of the number of dimensions that the measures read.
+
+    Labels `[B, N, 1]`, which losses of Keras need, lose the last dimension.
+
+    Raises:
+        ValueError: A measure requires subtopics and the labels have none, or the
+            reverse. Only the number of dimensions matters, which is known in every
+            graph.
+    """
+    read = [each.declaration for each in measures if not each.declaration.reads_items]
+    reads_subtopics = any(each.has_subtopics for each in read)
+    if lists.has_subtopics and lists.labels.shape[2] == 1 and not reads_subtopics:
+        return lists.with_arrays({"labels": xp.squeeze(lists.labels, axis=2)})
+    for declaration in read:
+        if declaration.has_subtopics != lists.has_subtopics:
             forms = {False: "[B, N]", True: "[B, N, T], one for each subtopic"}
             remedy = (
                 "If they are grades in one-hot form, pass np.argmax(labels, axis=-1)."
@@ -104,10 +107,11 @@ def _check_labels(measures: Iterable[Measure], lists: Lists) -> None:
                 else "Add a last dimension for the subtopics."
             )
             raise ValueError(
-                f"`{measure.declaration.name}` reads labels of shape "
+                f"`{declaration.name}` reads labels of shape "
                 f"{forms[not lists.has_subtopics]}. Received: labels of shape "
                 f"{forms[lists.has_subtopics]}. {remedy}"
             )
+    return lists
 
 
 def without_items(left_out: LeftOut, lists: Any) -> Any:
@@ -119,14 +123,30 @@ def without_items(left_out: LeftOut, lists: Any) -> Any:
     return lists
 
 
-def _apply_empty(
-    measure: Measure, ranked: RankedLists, value: Array
-) -> tuple[Array, Array]:
-    """A measure's values and weights, by its policy for empty lists.
+def _of_items(measure: Measure, recommended: RankedLists) -> tuple[Array, Array]:
+    """The values `[B, C]` and weights `[B]` of a metric of recommended items.
 
-    The values are `[B, C]`. The weights are `[B]`, or `[B, C]` if `total` is.
+    A query without recommendations has the weight 0. A metric with one value over all
+    queries, which follows from `exposures`, has the value 0 per query.
     """
-    total = measure.total(ranked)
+    weights = recommended.weights()
+    for size in measure.numbers_of_items:
+        ids: Any = recommended.ranked.ids
+        is_known = xp.all((ids >= 0) & (ids < size), axis=1)
+        weights = xp.where(is_known, weights, float("nan"))
+    if measure.declaration.value is not None:
+        return xp.zeros_like(recommended.num_to_cutoffs), weights
+    return measure.values(recommended), weights
+
+
+def _of_relevance(measure: Measure, ranked: RankedLists) -> tuple[Array, Array]:
+    """The values `[B, C]` and weights of a metric of relevance.
+
+    They follow its policy for empty lists. The weights are `[B]`, or `[B, C]` if
+    `total` is.
+    """
+    value = measure.values(ranked)
+    total = measure.declaration.total(ranked, measure.gain)  # type: ignore[misc]
     weight = ranked.weights(measure.gain)
     if total.ndim == 2:
         weight = weight[:, xp.newaxis]

@@ -13,7 +13,7 @@ import numpy as np
 
 from tfrankmetrics.arguments import ArrayLike, ColumnLike, Key, TableLike, Tower
 from tfrankmetrics.compute.calls import require_eager
-from tfrankmetrics.compute.values import without_one_subtopic
+from tfrankmetrics.compute.values import with_labels_for
 from tfrankmetrics.evaluation.evaluate_rows import read_table
 from tfrankmetrics.evaluation.evaluate_run import (
     Excluded,
@@ -114,7 +114,7 @@ def explain(
         row = 0
     lists = request.read(*batch[:4]).on_host()
     lists.require_valid_values()
-    lists = without_one_subtopic(request.measures, lists)
+    lists = with_labels_for(request.measures, lists)
     check_query("explain", row, int(lists.num_queries))
     one = list_of_query(lists, row, query, numbers.ids())
     return Explanation(query, asked, [one] * len(asked))

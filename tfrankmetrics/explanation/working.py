@@ -179,7 +179,7 @@ def work_out(metric: AskedMetric, query: OneList) -> Working:
         if not has_ties:
             del columns[TIED]
         start, by_rank = _columns_by_rank(ranked, measure, depth, has_ties)
-        is_empty = not np.asarray(measure.total(ranked)).any()
+        is_empty = not np.asarray(measure.declaration.total(ranked, measure.gain)).any()
     left_out = _why_left_out(query, measure, weight, is_empty)
     if left_out:
         value, weight = float("nan"), 0.0

@@ -6,7 +6,6 @@ rules for cutoffs and options are defined once, in this module.
 
 from __future__ import annotations
 
-import collections
 import dataclasses
 import functools
 import inspect
@@ -67,6 +66,8 @@ class Declaration:
     by_rank: Mapping[str, Callable[..., Array]]
     has_cutoff: bool
     has_subtopics: bool  # reads labels [B, N, T]
+    reads_items: bool  # which items are recommended, not which are relevant
+    is_custom: bool  # declared outside of this package
     inputs: tuple[str, ...]  # the input formats that it supports
     defaults: Mapping[str, Any]  # of its options
     types: Mapping[str, Any]  # of its options
@@ -76,17 +77,6 @@ class Declaration:
     cutoff_hint: str = ""  # for users who pass an unsupported cutoff
     # Whether only TensorFlow computes the formula, which `testing.py` finds out.
     needs_tensors: bool = False
-
-    @property
-    def reads_items(self) -> bool:
-        """Whether it reads which items are recommended, not which are relevant."""
-        return self.gain is None
-
-    @property
-    def is_custom(self) -> bool:
-        """Whether it is declared outside of this package."""
-        package, *_ = __name__.split(".")
-        return self.cls.__module__.partition(".")[0] != package
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -129,11 +119,6 @@ class Measure:
         is_whole = self.k is None or not self.names_cutoff
         return name if is_whole else f"{name}{separator}{self.k}"
 
-    @property
-    def without_cutoff(self) -> Measure:
-        """The same metric with the same options, without a cutoff."""
-        return dataclasses.replace(self, k=None)
-
     def with_options(self, changed: Mapping[str, Any]) -> Measure:
         """A copy of the metric with different values of some options."""
         options = {**self.by_option, **changed}
@@ -172,16 +157,12 @@ class Measure:
     @functools.cached_property
     def tie_breaking(self) -> TieBreaking:
         """How it orders tied items."""
-        match self.tie_policy:
+        policy = TiePolicy(self["ties"])
+        match policy:
             case TiePolicy.EXPECTED | TiePolicy.STABLE:
-                return TieBreaking(self.tie_policy)
+                return TieBreaking(policy)
             case TiePolicy.BEST | TiePolicy.WORST:
-                return TieBreaking(self.tie_policy, self.gain)
-
-    @property
-    def tie_policy(self) -> TiePolicy:
-        """Its choice of `ties`."""
-        return TiePolicy(self["ties"])
+                return TieBreaking(policy, self.gain)
 
     @property
     def left_out(self) -> LeftOut:
@@ -258,10 +239,6 @@ class Measure:
                 f"{form} in this case {shape}. Received: {received}.{hint}"
             )
         return values if has_cutoff else values[:, xp.newaxis]
-
-    def total(self, lists: RankedLists) -> Array:
-        """The total gain of each list, `[B]` or `[B, C]`; 0 for an empty list."""
-        return self.declaration.total(lists, self.gain)  # type: ignore[misc]
 
     def by_rank(self, column: str, lists: RankedLists) -> Array:
         """The values of a column of an explanation, for each rank, `[B, D]`."""
@@ -363,16 +340,6 @@ def _convention_for(name: str, declaration: Declaration) -> Convention:
             "object with its own options."
         )
     return convention
-
-
-def ranked_alike(
-    measures: Iterable[Measure],
-) -> dict[tuple[TieBreaking, LeftOut], list[Measure]]:
-    """The measures that share a ranking: they break ties and leave items out alike."""
-    alike = collections.defaultdict(list)
-    for measure in measures:
-        alike[measure.tie_breaking, measure.left_out].append(measure)
-    return alike
 
 
 def cutoffs_of(measures: Iterable[Measure]) -> tuple[int | None, ...]:
