@@ -27,9 +27,9 @@ def twin_of(cls: Any) -> Any:
         return cls
     if not can_make_metrics():
         return _subclass(cls, WithoutKeras)
+    from tfrankmetrics.compute.metric_checks import check_declaration
     from tfrankmetrics.keras.configs import register_like
     from tfrankmetrics.keras.state import StatefulMetric
-    from tfrankmetrics.testing import check_before_use
 
     if hasattr(cls, "declaration"):
         for name in cls.fields.keys() - {"name", "dtype"}:
@@ -38,7 +38,8 @@ def twin_of(cls: Any) -> Any:
                     "A field must not have the name of an attribute of Keras's "
                     f"metrics. Received: `{name}` of {cls.__name__}."
                 )
-        check_before_use([cls.declaration], library_of_metrics())
+        if cls.declaration.is_custom:
+            check_declaration(cls.declaration, library_of_metrics())
     twin = _subclass(cls, StatefulMetric)
     register_like(cls, twin)
     return twin

@@ -75,7 +75,7 @@ class Declaration:
     # From the exposure of the items over all queries, [..., V], to a value, [...].
     value: Callable[[Exposure], Array] | None = None
     cutoff_hint: str = ""  # for users who pass an unsupported cutoff
-    # Whether only TensorFlow computes the formula, which `testing.py` finds out.
+    # Whether only TensorFlow computes the formula, which `metric_checks.py` finds out.
     needs_tensors: bool = False
 
     @property

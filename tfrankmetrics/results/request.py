@@ -24,6 +24,7 @@ from tfrankmetrics.columns.slices import (
 )
 from tfrankmetrics.compute.computed import Computed
 from tfrankmetrics.compute.exposures import require_known_items, with_num_items
+from tfrankmetrics.compute.metric_checks import check_declaration
 from tfrankmetrics.compute.sums import count_queries, means_of
 from tfrankmetrics.compute.values import require_finite
 from tfrankmetrics.inputs.formats import InputFormat, input_format
@@ -45,7 +46,6 @@ from tfrankmetrics.results.metric_values import (
     Values,
 )
 from tfrankmetrics.rules import check_option, listed
-from tfrankmetrics.testing import check_before_use
 
 
 @dataclasses.dataclass(frozen=True)
@@ -100,9 +100,11 @@ class Request:
         Raises:
             ValueError: A metric lacks data about the items of the lists.
         """
+        if not any(each.declaration.reads_items for each in self.named.values()):
+            return self
         named = with_num_items(self.named, lists.num_items)
         require_known_items(named.values(), lists)
-        return self if named == self.named else self.with_measures(named)
+        return self.with_measures(named)
 
     def require_free_keys(self, columns: Iterable[str], *, has_ids: bool) -> None:
         """Raises ValueError if a key of the result would be ambiguous or undefined."""
@@ -133,6 +135,8 @@ class Request:
 
     def slices_of_queries(self, number: int | None) -> Slices | None:
         """The slices of queries by their positions; their number may not be known."""
+        if self.by is None and not self.num_queries:  # metrics are the only keys
+            return None
         columns = self.slice_columns()
         return slices_of(columns_by_query(columns, number)) if columns else None
 
@@ -200,7 +204,9 @@ def read_request(
     check_option("metrics", "num_queries", num_queries, bool)
     check_option("metrics", "lower_is_better", lower_is_better, bool)
     named = named_measures(metrics, options, form, separator)
-    check_before_use(each.declaration for each in named.values())
+    for measure in named.values():
+        if measure.declaration.is_custom:
+            check_declaration(measure.declaration)
     if per_query:
         require_values_by_query(named)
         named = {

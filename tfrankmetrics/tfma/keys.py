@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tfrankmetrics.compute.combiner import require_support_of_beam
+from tfrankmetrics.compute.metric_checks import check_declaration
 from tfrankmetrics.inputs.formats import InputFormat, input_format
 from tfrankmetrics.metrics.measure import (
     Measure,
@@ -17,7 +18,6 @@ from tfrankmetrics.metrics.measure import (
     require_values_by_query,
 )
 from tfrankmetrics.metrics.names import named_measures
-from tfrankmetrics.testing import check_before_use
 
 
 def without_numpy(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,7 +69,9 @@ def measures_by_key(saved: str) -> dict[str, Measure]:
         importlib.import_module(module)
     data = input_format(given["inputs"], given["duplicates"])
     named = named_measures(given["metrics"], given["options"], data)
-    check_before_use(each.declaration for each in named.values())
+    for measure in named.values():
+        if measure.declaration.is_custom:
+            check_declaration(measure.declaration)
     require_values_by_query(named)
     if data.inputs == "labels":  # whose items have no ids in TFMA
         require_relevance(named, "TensorFlow Model Analysis with inputs='labels'")
