@@ -6,6 +6,7 @@ tests of this package check the built-in metrics.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -33,8 +34,8 @@ Values = Callable[..., np.ndarray]  # of labels, scores and perhaps cutoffs
 LABELS = [1.0, 0.0, 0.5, 1.0]
 SCORES = [4.0, 3.0, 2.0, 1.0]
 OTHER_LABELS = [0.0, 1.0, 0.5, 1.0]
-# The lists for JAX in one batch, since it compiles a program for each shape. Labels may
-# be float32, as those of Keras are.
+# The lists in which all libraries must agree: one batch, since JAX compiles a program
+# for each shape. Labels may be float32, as those of Keras are.
 _ROWS = LABELS, LABELS, OTHER_LABELS, [0] * 4, [-1] * 4, LABELS
 BATCH = (
     np.array([[*r, -1] for r in _ROWS], np.float32),
@@ -50,54 +51,52 @@ def check_declaration(declaration: Declaration, *libraries: Library) -> None:
     Raises:
         TypeError: The formula is wrong, as in `tfrankmetrics.testing.check_metric`.
     """
-    _check(declaration, "numpy")
-    if "tensorflow" in sys.modules:
-        _check(declaration, "tensorflow")
-    for library in libraries:
-        _check(declaration, library)
+    _check_alone(declaration)
+    for library in ("tensorflow", *libraries):
+        if library != "numpy" and library in sys.modules:
+            _compare_with_numpy(declaration, library)
 
 
 @functools.cache
-def _check(declaration: Declaration, library: Library) -> np.ndarray | None:
-    """Raises TypeError for a formula that is wrong in this library.
+def _check_alone(declaration: Declaration) -> None:
+    """Raises TypeError for a wrong formula: in NumPy, or else in TensorFlow."""
+    try:
+        _check_values(declaration, "numpy")
+    except _FormulaError:
+        if "tensorflow" not in sys.modules:
+            raise
+        _check_values(declaration, "tensorflow")
+        declaration.needs_tensors = True
 
-    Returns the values of one list, and in JAX those of `BATCH`, because JAX compiles a
-    program for each shape; None if only TensorFlow computes them.
-    """
-    if library == "numpy":
-        try:
-            return _try(declaration, library="numpy")
-        except _FormulaError:
-            if "tensorflow" not in sys.modules:
-                raise
-            declaration.needs_tensors = True
-            return None
-    if library != "tensorflow" and declaration.needs_tensors:
+
+@functools.cache
+def _compare_with_numpy(declaration: Declaration, library: Library) -> None:
+    """Raises TypeError for a formula that computes other values in this library."""
+    if declaration.needs_tensors:
+        if library == "tensorflow":
+            return
         raise TypeError(
             f"The formula of `{declaration.name}` must use `lists.xp`, so that "
             f"{library} can compute it. Received: a formula that only TensorFlow "
             "computes, and Keras with another backend."
         )
-    value, of_arrays = _try(declaration, library=library), _check(declaration, "numpy")
-    if library == "jax" and not declaration.reads_items:
-        of_arrays = _values(declaration, "numpy", *BATCH)
-    if of_arrays is not None and not _are_close(value, of_arrays):
+    values_of = _values_of_items if declaration.reads_items else _values_of_batch
+    value, of_arrays = (np.array(values_of(declaration, x)) for x in (library, "numpy"))
+    if not _are_close(value, of_arrays):
         raise TypeError(
             f"The value of `{declaration.name}` must be the same in NumPy and in "
             f"{library}. Received: {of_arrays.ravel()} and {value.ravel()}, for "
             f"lists such as {LABELS}. Write the formula with `lists.xp`."
         )
-    return value
 
 
-def _try(declaration: Declaration, *, library: Library) -> np.ndarray:
-    """Raises TypeError for a wrong formula. Returns values: of `BATCH` in JAX."""
+def _check_values(declaration: Declaration, library: Library) -> None:
+    """Raises TypeError for a formula that is wrong in this library."""
     if declaration.reads_items:
-        return _try_items(declaration, library)
+        _check_items(declaration, library)
+        return
     values = functools.partial(_values, declaration, library)
-    try:
-        if library == "jax":
-            return values(*BATCH)
+    with _formula_errors(declaration):
         value = values([LABELS], [SCORES])
         errors = itertools.chain(
             _errors_of_functions(declaration),
@@ -105,57 +104,73 @@ def _try(declaration: Declaration, *, library: Library) -> np.ndarray:
             _errors_of_declaration(declaration, value, values),
         )
         error = next(errors, None)
-    except Exception as raised:
-        raise _FormulaError(
-            f"The formula and the gain of `{declaration.name}` must compute the values "
-            f"of lists. Received, for a list of {len(LABELS)} items: "
-            f"{type(raised).__name__}: {str(raised).rstrip('.')}. "
-            "help(tfrankmetrics.RankedLists) describes the attributes for formulas, "
-            "such as lists.expected(gain), the gains at each rank."
-        ) from raised
     if error is not None:
         raise TypeError(error)
-    return value
 
 
-def _try_items(declaration: Declaration, library: Library) -> np.ndarray:
-    """`_try` for a metric of recommended items, unless it requires data about them."""
+def _check_items(declaration: Declaration, library: Library) -> None:
+    """`_check_values` for a metric of recommended items."""
+    values = _values_of_items(declaration, library)
+    if not values:
+        return
+    alone, padded = values
+    if alone.shape != (1,) or not _are_close(alone, padded):
+        raise TypeError(
+            f"The value of `{declaration.name}` must be a number that does not depend "
+            f"on padding. Received: {alone} for three items, and {padded} with padding."
+        )
+
+
+def _values_of_items(declaration: Declaration, library: Library) -> list[np.ndarray]:
+    """The value of three items, and of these with padding.
+
+    Empty if the metric requires data about the items.
+    """
     options: dict[str, Any] = (
         {"num_items": 4} if "num_items" in declaration.types else {}
     )
     try:
         measure = make_measure(declaration, **options)
     except ValueError:
-        return np.zeros(0)
+        return []
+    values = []
+    with _formula_errors(declaration), outside_of_graphs():
+        for recommended in ([2, 0, 1], [2, 0, 1, -1]):
+            lists = read_ids([[0]], [recommended], library=library)
+            value = call_compiled(values_and_weights, (measure,), lists)[0][0]
+            if declaration.value is not None:
+                value = measure.value_of(exposures([measure], lists)[0])
+            values.append(np.asarray(value))
+    return values
 
-    def value_of(recommended: list[list[int]]) -> np.ndarray:
-        relevant = [[0]] * len(recommended)
-        lists = read_ids(relevant, recommended, library=library)
-        found = call_compiled(values_and_weights, (measure,), lists)[0][0]
-        if declaration.value is not None:
-            found = measure.value_of(exposures([measure], lists)[0])
-        return np.asarray(found)
 
-    try:
-        with outside_of_graphs():
-            alone, padded = value_of([[2, 0, 1]]), value_of([[2, 0, 1, -1]])
-    except Exception as error:
-        raise _FormulaError(
-            f"The formula of `{declaration.name}`, and its `value`, must compute the "
-            "values of recommended items. Received, for three items: "
-            f"{type(error).__name__}: {str(error).rstrip('.')}. "
-            "help(tfrankmetrics.RankedLists) describes the attributes for formulas."
-        ) from error
-    if alone.shape != (1,) or not _are_close(alone, padded):
-        raise TypeError(
-            f"The value of `{declaration.name}` must be a number that does not depend "
-            f"on padding. Received: {alone} for three items, and {padded} with padding."
-        )
-    return alone
+def _values_of_batch(declaration: Declaration, library: Library) -> np.ndarray:
+    with _formula_errors(declaration):
+        return _values(declaration, library, *BATCH)
 
 
 class _FormulaError(TypeError):
     """A formula that fails."""
+
+
+@contextlib.contextmanager
+def _formula_errors(declaration: Declaration) -> Iterator[None]:
+    """A context in which any error becomes one of the metric's formula."""
+    try:
+        yield
+    except Exception as error:
+        name, hint = declaration.name, "describes the attributes for formulas"
+        if declaration.reads_items:
+            subject = f"The formula of `{name}`, and its `value`,"
+            lists = "recommended items. Received, for three items"
+        else:
+            subject = f"The formula and the gain of `{name}`"
+            lists = f"lists. Received, for a list of {len(LABELS)} items"
+            hint += ", such as lists.expected(gain), the gains at each rank"
+        raise _FormulaError(
+            f"{subject} must compute the values of {lists}: {type(error).__name__}: "
+            f"{str(error).rstrip('.')}. help(tfrankmetrics.RankedLists) {hint}."
+        ) from error
 
 
 def _errors_of_functions(declaration: Declaration) -> Iterator[str]:
@@ -295,7 +310,7 @@ def _values(
     with outside_of_graphs(), xp.computing_in(library):
         lists = read_labels(labels, np.array(scores), library=library)
         if library == "jax":
-            return np.asarray(
-                call_compiled(values_and_weights, tuple(measures), lists)[0]
-            )
-        return np.asarray(values_and_weights(measures, lists)[0])
+            computed = call_compiled(values_and_weights, tuple(measures), lists)
+        else:
+            computed = values_and_weights(measures, lists)
+        return np.asarray(computed[0])
