@@ -78,7 +78,14 @@ _BASE = {
     "discount": "log2",
     "ideal": "judged",
     "relevance_threshold": 1.0,
-    "denominator": {"map": "relevant", "recall": "relevant", "precision": "list"},
+    "denominator": {
+        "map": "relevant",
+        "recall": "relevant",
+        "precision": "list",
+        "precision_ia": "list",
+        "f1": "list",
+        "bpref": "min(relevant, irrelevant)",
+    },
     "ties": "expected",
     "empty": "zero",
 }
@@ -100,8 +107,14 @@ def _convention(
     **differing: Any,
 ) -> Convention:
     """A convention by what differs from a base; spaces separate the metrics."""
+    covered = tuple(metrics.split())
     options = {**base, **differing}
-    return Convention(name, tools, tuple(metrics.split()), options)
+    if isinstance(options.get("denominator"), Mapping):
+        by_metric = {**base["denominator"], **options["denominator"]}
+        options["denominator"] = {m: by_metric[m] for m in by_metric if m in covered}
+        if not options["denominator"]:
+            del options["denominator"]
+    return Convention(name, tools, covered, options)
 
 
 _ALL = (
@@ -110,13 +123,6 @@ _ALL = (
         "TensorFlow Ranking",
         "ndcg dcg map mrr precision recall hit_rate arp opa bpref precision_ia "
         "alpha_dcg",
-        denominator={
-            "map": "relevant",
-            "recall": "relevant",
-            "precision": "list",
-            "precision_ia": "list",
-            "bpref": "min(relevant, irrelevant)",
-        },
         empty={"arp": "skip", "opa": "skip", "others": "zero"},
         zero_weight={"precision_ia": "keep", "alpha_dcg": "keep", "others": "mask"},
         alpha=0.5,
@@ -145,13 +151,7 @@ _ALL = (
         "ndcg dcg map mrr precision recall capped_recall hit_rate f1 r_precision bpref "
         "rbp",
         gain="linear",
-        denominator={
-            "map": "relevant",
-            "recall": "relevant",
-            "precision": "k",
-            "f1": "k",
-            "bpref": "min(relevant, irrelevant)",
-        },
+        denominator={"precision": "k", "f1": "k"},
         ties="stable",
         over="first",
         persistence=0.9,
@@ -172,7 +172,7 @@ _ALL = (
         "torchmetrics",
         "ndcg map mrr precision recall hit_rate r_precision auc",
         gain="linear",
-        denominator={"map": "hits", "recall": "relevant", "precision": "k"},
+        denominator={"map": "hits", "precision": "k"},
         over="first",
         average="macro",
     ),
@@ -189,7 +189,7 @@ _ALL = (
         "xgboost",
         "XGBoost",
         "ndcg map precision",
-        denominator={"map": "min(k, relevant)", "precision": "list"},
+        denominator={"map": "min(k, relevant)"},
         ties="stable",
         empty={"precision": "zero", "others": "one"},
         k=32,
@@ -199,11 +199,7 @@ _ALL = (
         "CatBoost",
         "ndcg dcg map mrr precision recall pfound auc",
         gain="linear",
-        denominator={
-            "map": "min(k, relevant)",
-            "recall": "relevant",
-            "precision": "list",
-        },
+        denominator={"map": "min(k, relevant)"},
         ties={"auc": "expected", "others": "worst"},
         empty={"ndcg": "one", "recall": "one", "others": "zero"},
         max_label=1.0,
@@ -215,7 +211,7 @@ _ALL = (
         "spark",
         "Spark",
         "ndcg map precision recall",
-        denominator={"map": "min(k, relevant)", "recall": "relevant", "precision": "k"},
+        denominator={"map": "min(k, relevant)", "precision": "k"},
         ties="stable",
     ),
     _convention(
@@ -223,7 +219,7 @@ _ALL = (
         "RecBole",
         "ndcg map mrr precision recall hit_rate auc gauc",
         gain="linear",
-        denominator={"map": "min(k, relevant)", "recall": "relevant", "precision": "k"},
+        denominator={"map": "min(k, relevant)", "precision": "k"},
         empty="skip",
         over="first",
         average="relevant",
@@ -233,7 +229,7 @@ _ALL = (
         "recommenders",
         "ndcg map precision recall",
         gain="linear",
-        denominator={"map": "relevant", "recall": "relevant", "precision": "k"},
+        denominator={"precision": "k"},
         ties="stable",
         empty="skip",
     ),
@@ -250,11 +246,7 @@ _ALL = (
         "ndcg dcg map mrr precision recall hit_rate rbp",
         gain="linear",
         discount="jarvelin",
-        denominator={
-            "map": "min(retrieved, relevant)",
-            "recall": "min(k, relevant)",
-            "precision": "list",
-        },
+        denominator={"map": "min(retrieved, relevant)", "recall": "min(k, relevant)"},
         ties="stable",
         empty={"precision": "zero", "others": "skip"},
         over="first",
@@ -265,12 +257,6 @@ _ALL = (
         "mind",
         "MIND",
         "ndcg mrr auc",
-        base={},
-        gain="exponential",
-        discount="log2",
-        ideal="judged",
-        relevance_threshold=1.0,
-        ties="expected",
         empty="skip",
         over="all",
         average="macro",

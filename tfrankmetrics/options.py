@@ -243,6 +243,3 @@ CONFLICTS = (
         "Pass empty='skip', or average='macro'.",
     ),
 )
-# Without a cutoff, k is the length of the list. Of two choices that are then the same,
-# one is replaced by the other, so that equal measures compare equal.
-WITHOUT_CUTOFF = {("denominator", "k"): "list"}

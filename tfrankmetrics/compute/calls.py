@@ -49,12 +49,11 @@ def call_compiled(
         # A compiled call would not notice that a user's function behaves differently.
         return function(measures, lists)
     others = tuple((n, v) for n, v in vars(lists).items() if n not in arrays)
+    of_arrays = _of_arrays(function, measures, type(lists), others)
     if library == "jax":
-        compiled = _compiled_by_jax(function, measures, type(lists), others)
-        return compiled(arrays)
+        return _compiled_by_jax(of_arrays)(arrays)
     signature = tuple((name, _spec(tensor)) for name, tensor in arrays.items())
-    calls = _tensor_calls(function, tuple(measures), type(lists), others, signature)
-    return calls(arrays)
+    return _tensor_calls(of_arrays, signature)(arrays)
 
 
 def _have_functions(measures: tuple[Measure, ...]) -> bool:
@@ -62,10 +61,11 @@ def _have_functions(measures: tuple[Measure, ...]) -> bool:
     return any(callable(v) for each in measures for _, v in each.options)
 
 
+@functools.lru_cache(maxsize=64)
 def _of_arrays(
     function: Callable, measures: tuple[Measure, ...], lists_type: Any, others: tuple
 ) -> Callable:
-    """The function, of the arrays of lists."""
+    """The function, of the arrays of lists; the same one for the same arguments."""
 
     def ranking_metrics(arrays: Mapping[str, Array]) -> Any:
         return function(measures, lists_type(**arrays, **dict(others)))
@@ -74,8 +74,8 @@ def _of_arrays(
 
 
 @functools.lru_cache(maxsize=64)
-def _compiled_by_jax(*call: Any) -> Callable:
-    return sys.modules["jax"].jit(_of_arrays(*call))
+def _compiled_by_jax(of_arrays: Callable) -> Callable:
+    return sys.modules["jax"].jit(of_arrays)
 
 
 def _spec(tensor: Any) -> Any:
@@ -92,23 +92,15 @@ def _spec(tensor: Any) -> Any:
 
 
 class _TensorCalls:
-    """All calls with the same measures and dtypes: one graph serves all shapes.
+    """All calls of a function with the same dtypes: one graph serves all shapes.
 
     Running op by op is many times slower than a graph, but starts at once. The results
     are bitwise identical. Only a last dimension of 1 requires a separate graph.
     """
 
-    def __init__(
-        self,
-        function: Callable,
-        measures: tuple[Measure, ...],
-        lists_type: Any,
-        others: tuple,
-        signature: tuple,
-    ) -> None:
+    def __init__(self, run: Callable, signature: tuple) -> None:
         self.num_calls = 0
-        self.run = _of_arrays(function, measures, lists_type, others)
-        self.signature = dict(signature)
+        self.run, self.signature = run, dict(signature)
 
     def __call__(self, tensors: Mapping[str, Array]) -> Any:
         tf = sys.modules["tensorflow"]

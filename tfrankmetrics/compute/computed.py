@@ -51,8 +51,8 @@ class Computed:
         self, named: Mapping[str, Measure], lists: Lists, queries: np.ndarray
     ) -> None:
         """Computes some metrics of queries, whose positions among all are `queries`."""
-        found = call_compiled(values_and_weights, tuple(named.values()), lists)
-        self._parts.append(([*named], queries, [*map(xp.to_numpy, found)]))
+        columns = call_compiled(values_and_weights, tuple(named.values()), lists)
+        self._parts.append(([*named], queries, [*map(xp.to_numpy, columns)]))
         if self._exposures:
             names = [name for name in self._exposures if name in named]
             self._add_exposures(names, lists, queries)
@@ -68,8 +68,8 @@ class Computed:
             segments = self._segments[queries]
         require_known_items(measures, lists)
         with quiet():
-            found = exposures(measures, lists, segments, self._num_segments)
-        for name, each in zip(names, found, strict=True):
+            of_part = exposures(measures, lists, segments, self._num_segments)
+        for name, each in zip(names, of_part, strict=True):
             self._exposures[name] = self._exposures[name] + xp.to_numpy(each)
 
     def by_query(self, number: int) -> tuple[np.ndarray, np.ndarray]:
@@ -80,9 +80,9 @@ class Computed:
         values, weights = np.zeros((2, len(self._named), number))
         rows = dict(zip(self._named, range(len(values)), strict=True))
         while self._parts:
-            names, queries, found = self._parts.pop()
+            names, queries, columns = self._parts.pop()
             cells = np.ix_(np.array([*map(rows.get, names)]), queries)
-            values[cells], weights[cells] = found
+            values[cells], weights[cells] = columns
         return values, weights
 
     def over_all(self, segment: int | None = None) -> dict[str, float]:

@@ -182,7 +182,7 @@ def _errors_of_functions(declaration: Declaration) -> Iterator[str]:
     ranked = lists.rank(None, STABLE)
     ranked = dataclasses.replace(ranked, cutoffs=(None,))
     measure = make_measure(declaration)
-    gains = measure.gain(ranked.listed)
+    gains = measure.item_gain(ranked.listed)
     if not _is_float64(gains, [(1, len(LABELS))]):
         yield (
             f"The gain of `{declaration.name}` must return a float64 number for each "
@@ -262,11 +262,11 @@ def _errors_of_declaration(
             "Declare the range, as in range=(0, math.inf), or correct the formula."
         )
     declared = declaration.without_results
-    found = values([LABELS], [[-np.inf] * len(LABELS)])
-    if declared is not None and not np.allclose(found, declared):
+    empty = values([LABELS], [[-np.inf] * len(LABELS)])
+    if declared is not None and not np.allclose(empty, declared):
         yield (
             f"The value of `{declaration.name}` without results must be the declared "
-            f"one, {declared}. Received: {found.ravel()}, for a list in which no item "
+            f"one, {declared}. Received: {empty.ravel()}, for a list in which no item "
             "was retrieved. Declare the value as `without_results`, or None if such a "
             "list has no value."
         )

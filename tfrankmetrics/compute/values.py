@@ -146,8 +146,8 @@ def _of_relevance(measure: Measure, ranked: RankedLists) -> tuple[Array, Array]:
     `total` is.
     """
     value = measure.values(ranked)
-    total = measure.declaration.total(ranked, measure.gain)  # type: ignore[misc]
-    weight = ranked.weights(measure.gain)
+    total = measure.declaration.total(ranked, measure.item_gain)  # type: ignore[misc]
+    weight = ranked.weights(measure.item_gain)
     if total.ndim == 2:
         weight = weight[:, xp.newaxis]
     weight = xp.where(xp.isfinite(total), weight, float("nan"))
@@ -162,7 +162,7 @@ def _of_relevance(measure: Measure, ranked: RankedLists) -> tuple[Array, Array]:
         case "items":
             weight *= ranked.num_listed
         case "relevant":
-            weight *= ranked.total(measure.gain)
+            weight *= ranked.total(measure.item_gain)
     # In an empty list, formulas return 0 already.
     if options["empty"] == "one":
         is_empty = xp.equal(total, 0)
@@ -188,7 +188,7 @@ def require_finite(
     if bad.any():
         metric, query = first_index(bad)
         name = list(named)[metric]
-        rule = named[name].gain.rule
+        rule = named[name].item_gain.rule
         if np.isinf(weights[metric, query]):
             rule = "A query's weights times its gains must have a finite sum."
         named_query = query if ids is None else shortened(ids[query])

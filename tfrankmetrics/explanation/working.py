@@ -165,7 +165,7 @@ def work_out(metric: AskedMetric, query: OneList) -> Working:
     lists = without_items(measure.left_out, query.lists)
     with quiet():
         ranked = _ranked(measure, lists)
-        gains = np.asarray(measure.gain(ranked.listed))
+        gains = np.asarray(measure.item_gain(ranked.listed))
         order = _order_of_retrieved(measure, lists, gains)
 
         depth = min(len(order), measure.k or len(order))
@@ -179,7 +179,8 @@ def work_out(metric: AskedMetric, query: OneList) -> Working:
         if not has_ties:
             del columns[TIED]
         start, by_rank = _columns_by_rank(ranked, measure, depth, has_ties)
-        is_empty = not np.asarray(measure.declaration.total(ranked, measure.gain)).any()
+        total = measure.declaration.total(ranked, measure.item_gain)
+        is_empty = not np.asarray(total).any()
     left_out = _why_left_out(query, measure, weight, is_empty)
     if left_out:
         value, weight = float("nan"), 0.0
@@ -250,7 +251,7 @@ def _columns_by_item(
     columns[LABEL] = _labels(ranked.listed)[positions]
     columns[GAIN] = gains[positions]
     if ranked.listed.weights is not None:
-        weights = ranked.relative_weights(measure.gain)(ranked.listed)
+        weights = ranked.relative_weights(measure.item_gain)(ranked.listed)
         columns[WEIGHT] = np.asarray(weights)[0, positions]
     return columns
 
@@ -269,7 +270,7 @@ def _columns_by_rank(
         read = ReadDownTo(**vars(ranked), whole=ranked, last=rank)
         return float(np.asarray(measure.values(read))[0, 0])
 
-    expected = values_at_ranks(ranked.expected(measure.gain))
+    expected = values_at_ranks(ranked.expected(measure.item_gain))
     columns = {EXPECTED: expected} if has_ties else {}
     for name in measure.declaration.by_rank:
         if name != GAIN:  # shown as the item's gain and the expected one

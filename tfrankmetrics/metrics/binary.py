@@ -16,8 +16,14 @@ from tfrankmetrics.options import Over, RelevanceThreshold
 from tfrankmetrics.ranking.items import ItemGain
 from tfrankmetrics.ranking.ranked_lists import RankedLists
 
+APDenominator = Literal[
+    "relevant", "min(k, relevant)", "min(retrieved, relevant)", "hits"
+]
+PrecisionDenominator = Literal["list", "k"]
+RecallDenominator = Literal["relevant", "min(k, relevant)"]
 
-def depths(lists: RankedLists, denominator: str) -> Array:
+
+def depths(lists: RankedLists, denominator: PrecisionDenominator) -> Array:
     """The denominator of precision: min(k, length of the list) `[B, C]`, or k `[C]`."""
     if denominator == "k":
         return lists.k
@@ -29,16 +35,8 @@ def precision_if_relevant(lists: RankedLists, relevance: ItemGain) -> Array:
     return lists.relevant_down_to(relevance) / lists.ranks
 
 
-APDenominator = Literal[
-    "relevant", "min(k, relevant)", "min(retrieved, relevant)", "hits"
-]
-
-
 def average_precision(
-    lists: RankedLists,
-    relevance: ItemGain,
-    *,
-    denominator: APDenominator,
+    lists: RankedLists, relevance: ItemGain, *, denominator: APDenominator
 ) -> Array:
     """AP@k = sum over ranks 1..k of precision@rank * relevance / denominator."""
     weighted = relevance if denominator == "hits" else lists.weighted(relevance)
@@ -62,10 +60,10 @@ def reciprocal_rank(lists: RankedLists, relevance: ItemGain, *, over: Over) -> A
     With over="all", the mean of 1 / rank over all relevant items, 0 below the top k.
     """
     counted = counted_items(lists, relevance, over=over)
-    found = lists.sum_to_cutoffs(counted / lists.ranks)
+    reciprocals = lists.sum_to_cutoffs(counted / lists.ranks)
     if over == "first":
-        return found
-    return xp.divide_no_nan(found, lists.total(relevance)[:, xp.newaxis])
+        return reciprocals
+    return xp.divide_no_nan(reciprocals, lists.total(relevance)[:, xp.newaxis])
 
 
 def counted_items(lists: RankedLists, relevance: ItemGain, *, over: Over) -> Array:
@@ -80,7 +78,7 @@ def reciprocal_of_rank(lists: RankedLists, relevance: ItemGain) -> Array:
 
 
 def precision(
-    lists: RankedLists, relevance: ItemGain, *, denominator: Literal["list", "k"]
+    lists: RankedLists, relevance: ItemGain, *, denominator: PrecisionDenominator
 ) -> Array:
     """P@k = number of relevant items at ranks 1..k / denominator (see `depths`)."""
     hits = lists.sum_to_cutoffs(lists.expected(relevance))
@@ -88,10 +86,7 @@ def precision(
 
 
 def recall(
-    lists: RankedLists,
-    relevance: ItemGain,
-    *,
-    denominator: Literal["relevant", "min(k, relevant)"],
+    lists: RankedLists, relevance: ItemGain, *, denominator: RecallDenominator
 ) -> Array:
     """R@k = number of relevant items at ranks 1..k / denominator.
 
@@ -115,7 +110,7 @@ def hit_rate(lists: RankedLists, relevance: ItemGain) -> Array:
 
 
 def f1(
-    lists: RankedLists, relevance: ItemGain, *, denominator: Literal["list", "k"]
+    lists: RankedLists, relevance: ItemGain, *, denominator: PrecisionDenominator
 ) -> Array:
     """F1@k = 2 P@k R@k / (P@k + R@k) = 2 * hits / (k + number of relevant items)."""
     hits = lists.sum_to_cutoffs(lists.expected(relevance))
@@ -230,7 +225,7 @@ class PrecisionAtK(TopKMetric):
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
-    denominator: Literal["list", "k"] = "list"
+    denominator: PrecisionDenominator = "list"
 
 
 @metric(
@@ -263,7 +258,7 @@ class RecallAtK(TopKMetric):
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
-    denominator: Literal["relevant", "min(k, relevant)"] = "relevant"
+    denominator: RecallDenominator = "relevant"
 
 
 @metric(
@@ -356,7 +351,7 @@ class F1AtK(TopKMetric):
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
-    denominator: Literal["list", "k"] = "list"
+    denominator: PrecisionDenominator = "list"
 
 
 @metric("r_precision", formula=r_precision, gain=BinaryGain, aliases=("Rprec",))

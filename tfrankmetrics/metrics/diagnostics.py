@@ -7,7 +7,7 @@ from typing import Literal
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.metrics.base import TopKMetric
-from tfrankmetrics.metrics.binary import depths, precision
+from tfrankmetrics.metrics.binary import PrecisionDenominator, depths, precision
 from tfrankmetrics.metrics.declared import metric
 from tfrankmetrics.metrics.gains import JudgedItems, label_itself
 from tfrankmetrics.metrics.user_models import probability_of_look
@@ -98,16 +98,16 @@ class JudgedAtK(TopKMetric):
         k, ties, empty, zero_weight, convention, name, dtype: As in `TopKMetric`.
     """
 
-    denominator: Literal["list", "k"] = "list"
+    denominator: PrecisionDenominator = "list"
     inputs: Literal["labels"] = "labels"
 
 
 def unjudged_share(
-    lists: RankedLists, judged: ItemGain, *, denominator: Literal["list", "k"]
+    lists: RankedLists, judged: ItemGain, *, denominator: PrecisionDenominator
 ) -> Array:
     """hole@k = number of unjudged items at ranks 1..k / denominator."""
-    found = lists.sum_to_cutoffs(xp.astype(lists.ranked.retrieved, xp.float64))
-    missing = found - lists.sum_to_cutoffs(lists.expected(judged))
+    retrieved = lists.sum_to_cutoffs(xp.astype(lists.ranked.retrieved, xp.float64))
+    missing = retrieved - lists.sum_to_cutoffs(lists.expected(judged))
     return xp.divide_no_nan(missing, depths(lists, denominator))
 
 
@@ -145,7 +145,7 @@ class HoleAtK(TopKMetric):
         k, ties, zero_weight, convention, name, dtype: As in `TopKMetric`.
     """
 
-    denominator: Literal["list", "k"] = "list"
+    denominator: PrecisionDenominator = "list"
     empty: Literal["zero", "skip"] = "zero"
     inputs: Literal["labels"] = "labels"
 

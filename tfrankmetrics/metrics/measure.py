@@ -22,7 +22,6 @@ from tfrankmetrics.inputs.mistakes import LabelRules
 from tfrankmetrics.item_data import ItemData
 from tfrankmetrics.options import (
     CONFLICTS,
-    WITHOUT_CUTOFF,
     ConventionName,
     Cutoff,
 )
@@ -142,7 +141,7 @@ class Measure:
         return _of_class, (self.declaration.cls, *fields)
 
     @functools.cached_property
-    def gain(self) -> ItemGain:
+    def item_gain(self) -> ItemGain:
         """The contribution of each item to this metric."""
         function = self.declaration.gain
         assert function is not None  # no metric of recommended items asks for it
@@ -162,7 +161,7 @@ class Measure:
             case TiePolicy.EXPECTED | TiePolicy.STABLE:
                 return TieBreaking(policy)
             case TiePolicy.BEST | TiePolicy.WORST:
-                return TieBreaking(policy, self.gain)
+                return TieBreaking(policy, self.item_gain)
 
     @property
     def left_out(self) -> LeftOut:
@@ -218,7 +217,7 @@ class Measure:
         `[B, 1]` for a metric without a cutoff.
         """
         formula = self.declaration.formula
-        gain = () if self.declaration.reads_items else (self.gain,)
+        gain = () if self.declaration.reads_items else (self.item_gain,)
         values = formula(lists, *gain, **self._options_of(formula))
         has_cutoff = self.declaration.has_cutoff
         shape = (None, len(lists.cutoffs)) if has_cutoff else (None,)
@@ -243,7 +242,7 @@ class Measure:
     def by_rank(self, column: str, lists: RankedLists) -> Array:
         """The values of a column of an explanation, for each rank, `[B, D]`."""
         function = self.declaration.by_rank[column]
-        return function(lists, self.gain, **self._options_of(function))
+        return function(lists, self.item_gain, **self._options_of(function))
 
     def _options_of(self, function: Callable) -> dict[str, Any]:
         return {name: self[name] for name in keyword_parameters(function)}
@@ -315,10 +314,9 @@ def make_measure(
             f"Received: k={k}. Omit the cutoff: {name!r}.{declaration.cutoff_hint}"
         )
     check_conflicts((*CONFLICTS, *declaration.conflicts), complete)
-    if k is None:
-        for (option, choice), same in WITHOUT_CUTOFF.items():
-            if complete.get(option) == choice:
-                complete[option] = same
+    if k is None and complete.get("denominator") == "k":
+        # Both are the length of the list, so that equal measures compare equal.
+        complete["denominator"] = "list"
     return Measure(
         declaration,
         None if k is None else int(k),

@@ -82,12 +82,12 @@ _PARAMETERS = {
 
 def _hint_for_parameters(text: str) -> str:
     """The name and the options for a name with parameters, as `AP(rel=2)@10`."""
-    found = re.fullmatch(r"(\w+)\((.+)\)(@\d+)?", text)
-    if not found or found[1].lower() not in METRICS:
+    parts = re.fullmatch(r"(\w+)\((.+)\)(@\d+)?", text)
+    if not parts or parts[1].lower() not in METRICS:
         return ""
-    name = METRICS[found[1].lower()].name + (found[3] or "")
+    name = METRICS[parts[1].lower()].name + (parts[3] or "")
     options = []
-    for parameter in re.split(r",\s*", found[2]):
+    for parameter in re.split(r",\s*", parts[2]):
         key, _, value = parameter.partition("=")
         option = _PARAMETERS.get(parameter) or _PARAMETERS.get(key)
         if option is not None:

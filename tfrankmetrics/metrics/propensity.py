@@ -76,8 +76,8 @@ def inverse_propensity(
 
 def propensity_scored_precision(lists: RankedLists, gain: ItemGain) -> Array:
     """PSP@k = sum of the gains at ranks 1..k / the largest of any order."""
-    found = lists.sum_to_cutoffs(lists.expected(gain))
-    return xp.divide_no_nan(found, best_precision(lists, gain))
+    gains = lists.sum_to_cutoffs(lists.expected(gain))
+    return xp.divide_no_nan(gains, best_precision(lists, gain))
 
 
 def best_precision(lists: RankedLists, gain: ItemGain) -> Array:
@@ -88,8 +88,8 @@ def best_precision(lists: RankedLists, gain: ItemGain) -> Array:
 def propensity_scored_ndcg(lists: RankedLists, gain: ItemGain) -> Array:
     """PSnDCG@k = sum of gain * discount at ranks 1..k / the largest of any order."""
     log2 = log2_discounts(lists, gain)
-    found = lists.sum_to_cutoffs(lists.expected(gain) * log2)
-    return xp.divide_no_nan(found, lists.sum_to_cutoffs(lists.ideal(gain) * log2))
+    dcg = lists.sum_to_cutoffs(lists.expected(gain) * log2)
+    return xp.divide_no_nan(dcg, lists.sum_to_cutoffs(lists.ideal(gain) * log2))
 
 
 def log2_discounts(lists: RankedLists, gain: ItemGain) -> Array:

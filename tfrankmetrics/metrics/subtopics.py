@@ -8,7 +8,7 @@ from typing import Literal
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.metrics.base import SubtopicMetric
-from tfrankmetrics.metrics.binary import depths
+from tfrankmetrics.metrics.binary import PrecisionDenominator, depths
 from tfrankmetrics.metrics.dcg import discounts
 from tfrankmetrics.metrics.declared import metric
 from tfrankmetrics.metrics.gains import SubtopicGain
@@ -18,7 +18,7 @@ from tfrankmetrics.ranking.ranked_lists import RankedLists
 
 
 def intent_aware_precision(
-    lists: RankedLists, relevance: SubtopicGain, *, denominator: Literal["list", "k"]
+    lists: RankedLists, relevance: SubtopicGain, *, denominator: PrecisionDenominator
 ) -> Array:
     """P-IA@k = mean of P@k over the subtopics with any relevant item."""
     has_relevant = xp.any(relevance.by_subtopic(lists.listed) > 0, axis=1)
@@ -100,7 +100,7 @@ class PrecisionIA(SubtopicMetric):
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
-    denominator: Literal["list", "k"] = "list"
+    denominator: PrecisionDenominator = "list"
 
 
 @metric(

@@ -84,9 +84,9 @@ AUC_COLUMNS = {
 
 def _sum_of_ranks(lists: RankedLists, gain: ItemGain) -> Array:
     """Sum of gain * rank; items that were not retrieved share the last ranks."""
-    found = xp.sum(lists.expected(gain) * lists.ranks, axis=1)
+    retrieved = xp.sum(lists.expected(gain) * lists.ranks, axis=1)
     missed, gain_of_missed = _missed(lists, gain)
-    return found + gain_of_missed * (lists.num_retrieved + (missed + 1) / 2)
+    return retrieved + gain_of_missed * (lists.num_retrieved + (missed + 1) / 2)
 
 
 def first_relevant_rank(lists: RankedLists, relevance: ItemGain) -> Array:
@@ -95,11 +95,11 @@ def first_relevant_rank(lists: RankedLists, relevance: ItemGain) -> Array:
     Of n tied items of which r are relevant, the first relevant one has the mean place
     (n + 1) / (r + 1). Those that were not retrieved are tied at the end.
     """
-    found = lists.first_relevant(relevance)
-    rank = xp.sum(found * lists.ranks, axis=1)
+    is_first = lists.first_relevant(relevance)
+    rank = xp.sum(is_first * lists.ranks, axis=1)
     missed, relevant = _missed(lists, relevance)
     at_the_end = lists.num_retrieved + (missed + 1) / (relevant + 1)
-    return xp.where(xp.sum(found, axis=1) > 0.5, rank, at_the_end)
+    return xp.where(xp.sum(is_first, axis=1) > 0.5, rank, at_the_end)
 
 
 def coverage_error(lists: RankedLists, relevance: ItemGain) -> Array:
@@ -120,11 +120,11 @@ def _missed(lists: RankedLists, gain: ItemGain) -> tuple[Array, Array]:
     return lists.num_listed - lists.num_retrieved, xp.sum(missed, axis=1)
 
 
+BPrefDenominator = Literal["min(relevant, irrelevant)", "relevant"]
+
+
 def binary_preference(
-    lists: RankedLists,
-    relevance: ItemGain,
-    *,
-    denominator: Literal["min(relevant, irrelevant)", "relevant"],
+    lists: RankedLists, relevance: ItemGain, *, denominator: BPrefDenominator
 ) -> Array:
     """BPref = mean over the relevant items of 1 - irrelevant above / denominator.
 
@@ -137,10 +137,7 @@ def binary_preference(
 
 
 def preference_at_ranks(
-    lists: RankedLists,
-    relevance: ItemGain,
-    *,
-    denominator: Literal["min(relevant, irrelevant)", "relevant"],
+    lists: RankedLists, relevance: ItemGain, *, denominator: BPrefDenominator
 ) -> Array:
     """1 - irrelevant items above / denominator, if the item at the rank is relevant."""
     relevant = lists.total(relevance)[:, xp.newaxis]
@@ -340,9 +337,7 @@ class BPref(WholeListMetric):
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
-    denominator: Literal["min(relevant, irrelevant)", "relevant"] = (
-        "min(relevant, irrelevant)"
-    )
+    denominator: BPrefDenominator = "min(relevant, irrelevant)"
     inputs: Literal["labels"] = "labels"
 
 

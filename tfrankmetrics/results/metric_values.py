@@ -150,8 +150,8 @@ class RunValues(Values):
 def counts_by_name(values: Mapping[str, Any]) -> list[str]:
     """The unmatched queries and NaN scores of each model that has any."""
     counts = {name: getattr(each, "counts", None) for name, each in values.items()}
-    found = {name: each and described(each) for name, each in counts.items()}
-    return [f"{name}: {text}" for name, text in found.items() if text]
+    texts = {name: each and described(each) for name, each in counts.items()}
+    return [f"{name}: {text}" for name, text in texts.items() if text]
 
 
 def described(counts: RunCounts) -> str:
