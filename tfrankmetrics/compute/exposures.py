@@ -29,19 +29,17 @@ def exposures(
 ) -> list[Array]:
     """The exposure of each item over the queries of each segment, float64 `[S, V]`.
 
-    One array for each of the measures that have a value over all queries, in their
-    order.
+    One array for each of the measures.
 
     Args:
-        measures: Metrics of any kind, with a number of items.
+        measures: Metrics with one value over all queries, with a number of items.
         lists: The queries.
         segments: The segment of each query, `[B]`; None if there is only one.
         num_segments: S.
     """
-    chosen = [each for each in measures if each.declaration.value is not None]
     by_measure: dict[Measure, Array] = {}
     by_key: dict[Hashable, list[Array]] = {}  # shared by metrics with the same key
-    for measure, recommended in ranked_for(chosen, lists):
+    for measure, recommended in ranked_for(measures, lists):
         key = recommended, measure.exposure_key
         if key not in by_key:
             of_queries = xp.zeros_like(recommended.num_retrieved, xp.int64)
@@ -56,7 +54,7 @@ def exposures(
             )
         for k, of_items in zip(recommended.cutoffs, by_key[key], strict=True):
             by_measure[dataclasses.replace(measure, k=k)] = of_items
-    return [by_measure[measure] for measure in chosen]
+    return [by_measure[measure] for measure in measures]
 
 
 def with_num_items(
@@ -89,6 +87,7 @@ def require_known_items(measures: Iterable[Measure], lists: Any) -> None:
     sizes = {
         size: measure.declaration.name
         for measure in measures
+        if measure.declaration.reads_items
         for size in measure.numbers_of_items
     }
     if len(sizes) > 1:
@@ -103,7 +102,7 @@ def require_known_items(measures: Iterable[Measure], lists: Any) -> None:
 def require_data_in_order(measures: Iterable[Measure]) -> None:
     """Raises ValueError for data about items by id, where ids are positions."""
     for measure in measures:
-        if measure.ids_of_items:
+        if measure.declaration.reads_items and measure.ids_of_items:
             raise ValueError(
                 "A Keras metric requires data about items in the order of their ids. "
                 f"Received: a dict by id, in `{measure.name}`. Pass an array with the "

@@ -63,12 +63,11 @@ def means_of(
 
 def num_rows(measures: Sequence[Measure]) -> int:
     """The number of rows of the sums of some measures."""
-    return len(measures) + sum(_rows_of_items(measure) for measure in measures)
+    over_all = [each for each in measures if each.declaration.value is not None]
+    return len(measures) + sum(map(_rows_of_items, over_all))
 
 
 def _rows_of_items(measure: Measure) -> int:
-    if measure.declaration.value is None:
-        return 0
     if measure["num_items"] is None:
         raise ValueError(
             f"`{measure.declaration.name}` requires the number of items in the catalog "
@@ -95,12 +94,15 @@ def weighted_sums_and_queries(measures: Sequence[Measure], lists: Lists) -> Arra
 
 def _sums_and_weights(measures: Sequence[Measure], lists: Lists) -> tuple[Array, Array]:
     values, weights = map(xp.barrier, values_and_weights(measures, lists))
-    of_items = [
-        xp.reshape(xp.pad(each, [[0, 0], [0, each.shape[1] % 2]]), [-1, 2])
-        for each in exposures(measures, lists)
-    ]
     sums = sums_of(values, weights)
-    return (xp.concat([sums, *of_items], axis=0) if of_items else sums), weights
+    over_all = [each for each in measures if each.declaration.value is not None]
+    if over_all:
+        of_items = [
+            xp.reshape(xp.pad(each, [[0, 0], [0, each.shape[1] % 2]]), [-1, 2])
+            for each in exposures(over_all, lists)
+        ]
+        sums = xp.concat([sums, *of_items], axis=0)
+    return sums, weights
 
 
 def results(measures: Sequence[Measure], sums: Array) -> Array:
@@ -108,7 +110,8 @@ def results(measures: Sequence[Measure], sums: Array) -> Array:
     start = len(measures)
     values = [*xp.unstack(means_of_sums(sums[:start]))]
     for number, measure in enumerate(measures):
-        if size := _rows_of_items(measure):
+        if measure.declaration.value is not None:
+            size = _rows_of_items(measure)
             exposure = xp.reshape(sums[start : start + size], [1, -1])
             value = measure.value_of(exposure[:, : measure["num_items"]])[0]
             # The mean is 0, or NaN if no query is included.

@@ -153,9 +153,9 @@ def named_measures(
             taken -= {*declaration.unaffected_by}
             unused -= taken
             measure = make_measure(declaration, k, **{o: options[o] for o in taken})
-            # Also a metric whose options no convention sets, such as `tied`.
-            is_trec_eval = options.get("convention") == "trec_eval"
-            measure = dataclasses.replace(measure, is_trec_eval=is_trec_eval)
+            if options.get("convention") == "trec_eval":
+                # Also a metric whose options no convention sets, such as `tied`.
+                measure = dataclasses.replace(measure, is_trec_eval=True)
             name = measure.name_with(separator)
         else:
             measure, name = _measure_of_object(metric, data), metric.name
