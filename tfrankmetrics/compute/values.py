@@ -146,7 +146,7 @@ def _of_relevance(measure: Measure, ranked: RankedLists) -> tuple[Array, Array]:
     `total` is.
     """
     value = measure.values(ranked)
-    total = measure.declaration.total(ranked, measure.item_gain)  # type: ignore[misc]
+    total = measure.declaration.total(ranked, measure.item_gain)
     weight = ranked.weights(measure.item_gain)
     if total.ndim == 2:
         weight = weight[:, xp.newaxis]

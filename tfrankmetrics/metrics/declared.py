@@ -159,7 +159,7 @@ def metric(
     given["by_rank"] = by_rank or {}
     given["cutoff_hint"] = cutoff_hint and f" {cutoff_hint}"
     if gain is None:  # a query without recommendations is excluded from the mean
-        given["total"] = given["without_results"] = None
+        given["without_results"] = None
         given["unaffected_by"] = (*unaffected_by, "convention", "empty", "zero_weight")
     elif without_results == "worst":
         given["without_results"] = worst if math.isfinite(worst) else None

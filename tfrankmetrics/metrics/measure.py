@@ -53,7 +53,7 @@ class Declaration:
     gain: Callable[..., ItemGain] | None  # None for a metric of recommended items
     # The total gain of each list, [B], or another number that is 0 for an empty list;
     # or one for each cutoff, [B, C].
-    total: Callable[[RankedLists, ItemGain], Array] | None
+    total: Callable[[RankedLists, ItemGain], Array]
     lower_is_better: bool
     range: tuple[float, float]  # the lowest and the highest possible value
     without_results: float | None  # the value of an empty result; None if it has none
