@@ -17,7 +17,7 @@ To add an option:
     `make tables lint types`.
 
 To add a choice to an option, extend its `Literal`, the table that implements it, such
-as `DISCOUNTS`, `GAINS` or `TIE_POLICIES`, and the docstrings that list the choices.
+as `DISCOUNTS`, `GAINS` or `TiePolicy`, and the docstrings that list the choices.
 
 Options that contradict each other are a `Conflict` in `CONFLICTS`, or in the
 declaration of the only metric that has them.

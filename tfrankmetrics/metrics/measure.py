@@ -219,25 +219,9 @@ class Measure:
         formula = self.declaration.formula
         gain = () if self.declaration.reads_items else (self.item_gain,)
         values = formula(lists, *gain, **self._options_of(formula))
-        has_cutoff = self.declaration.has_cutoff
-        shape = (None, len(lists.cutoffs)) if has_cutoff else (None,)
-        is_float64 = hasattr(values, "dtype") and (
-            xp.dtype_of(values) == np.float64
-            or xp.dtype_of(values) == xp.dtype_of(lists.k)  # on a TPU, float32
-        )
-        if not is_float64 or not xp.has_shape(values, shape):
-            form, hint = "[B]", ""
-            if has_cutoff:
-                form = "[B, C], one for each cutoff,"
-                hint = " `lists.sum_to_cutoffs` sums over ranks."
-            received = repr(values)
-            if hasattr(values, "dtype"):
-                received = f"{xp.dtype_of(values).name} values of shape {values.shape}"
-            raise TypeError(
-                f"The formula of `{self.declaration.name}` must return float64 values "
-                f"{form} in this case {shape}. Received: {received}.{hint}"
-            )
-        return values if has_cutoff else values[:, xp.newaxis]
+        if self.declaration.is_custom:
+            _require_values(self.declaration, lists, values)
+        return values if self.declaration.has_cutoff else values[:, xp.newaxis]
 
     def by_rank(self, column: str, lists: RankedLists) -> Array:
         """The values of a column of an explanation, for each rank, `[B, D]`."""
@@ -246,6 +230,26 @@ class Measure:
 
     def _options_of(self, function: Callable) -> dict[str, Any]:
         return {name: self[name] for name in keyword_parameters(function)}
+
+
+def _require_values(declaration: Declaration, lists: RankedLists, values: Any) -> None:
+    """Raises TypeError if a formula has not returned float64 values of its shape."""
+    form, hint, shape = "[B]", "", (None,)
+    if declaration.has_cutoff:
+        form, shape = "[B, C], one for each cutoff,", (None, len(lists.cutoffs))
+        hint = " `lists.sum_to_cutoffs` sums over ranks."
+    received = repr(values)
+    if hasattr(values, "dtype"):
+        dtype = xp.dtype_of(values)
+        # On a TPU, the cutoffs are float32.
+        is_float64 = dtype in (np.float64, xp.dtype_of(lists.k))
+        if is_float64 and xp.has_shape(values, shape):
+            return
+        received = f"{dtype.name} values of shape {values.shape}"
+    raise TypeError(
+        f"The formula of `{declaration.name}` must return float64 values {form} in "
+        f"this case {shape}. Received: {received}.{hint}"
+    )
 
 
 def label_rules(measures: Collection[Measure]) -> LabelRules:
