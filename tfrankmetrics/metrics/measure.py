@@ -241,8 +241,7 @@ def _require_values(declaration: Declaration, lists: RankedLists, values: Any) -
     received = repr(values)
     if hasattr(values, "dtype"):
         dtype = xp.dtype_of(values)
-        # On a TPU, the cutoffs are float32.
-        is_float64 = dtype in (np.float64, xp.dtype_of(lists.k))
+        is_float64 = dtype == np.float64 or dtype == xp.dtype_of(lists.k)  # on a TPU
         if is_float64 and xp.has_shape(values, shape):
             return
         received = f"{dtype.name} values of shape {values.shape}"
