@@ -55,7 +55,7 @@ def values_and_weights(
 def _columns_of_lists(measures: Sequence[Measure], lists: Lists) -> ValuesByMeasure:
     """The values and weights `[B]` of metrics of relevance, by the measure."""
     lists = without_one_subtopic(measures, lists)
-    _check_labels(measures, lists)
+    check_labels(measures, lists)
     columns: ValuesByMeasure = {}
     for (tie_breaking, left_out), alike in ranked_alike(measures).items():
         cutoffs = cutoffs_of(alike)
@@ -67,7 +67,7 @@ def _columns_of_lists(measures: Sequence[Measure], lists: Lists) -> ValuesByMeas
         # A formula returns the values at all cutoffs, so that it runs once for each
         # metric, and each column belongs to the measure with its cutoff.
         for measure in dict.fromkeys(measure.without_cutoff for measure in alike):
-            value, weight = _apply_empty(measure, ranked, measure.values(ranked))
+            value, weight = apply_empty(measure, ranked, measure.values(ranked))
             has_cutoff = measure.declaration.has_cutoff
             columns_at = cutoffs if has_cutoff else (None,)
             values = xp.unstack(value, axis=1)
@@ -89,7 +89,7 @@ def without_one_subtopic(measures: Iterable[Measure], lists: Lists) -> Any:
     return lists.with_arrays({"labels": xp.squeeze(labels, axis=2)})
 
 
-def _check_labels(measures: Iterable[Measure], lists: Lists) -> None:
+def check_labels(measures: Iterable[Measure], lists: Lists) -> None:
     """Raises ValueError if a measure requires subtopics and the labels have none.
 
     Also raises it in the reverse case. Only the number of dimensions matters, which is
@@ -119,7 +119,7 @@ def without_items(left_out: LeftOut, lists: Any) -> Any:
     return lists
 
 
-def _apply_empty(
+def apply_empty(
     measure: Measure, ranked: RankedLists, value: Array
 ) -> tuple[Array, Array]:
     """A measure's values and weights, by its policy for empty lists.
