@@ -231,9 +231,7 @@ def intervals_of_differences(pair: Pair, ranges: np.ndarray) -> np.ndarray:
     return _intervals(pair, values, ranges)
 
 
-def _intervals(
-    of: Sample | Pair, values: np.ndarray, ranges: np.ndarray
-) -> np.ndarray:
+def _intervals(of: Sample | Pair, values: np.ndarray, ranges: np.ndarray) -> np.ndarray:
     """Intervals from the values of queries, or from their differences."""
     means, influences, number = of.means, of.influences, of.effective_numbers
     low, high = _ends(of, values, ranges)
@@ -309,8 +307,11 @@ def paired_test(
 def _wilcoxon_tests(pair: Pair) -> tuple[np.ndarray, np.ndarray]:
     """p-values of Wilcoxon's test, and the sums of the signed ranks."""
     differences = pair.second.values - pair.first.values
-    columns = zip(differences.T, pair.is_included.T, ROUNDING * pair.largest)
-    tests = [wilcoxon_test(each[which], rounding) for each, which, rounding in columns]
+    rounding = ROUNDING * pair.largest
+    tests = [
+        wilcoxon_test(differences[is_included, metric], rounding[metric])
+        for metric, is_included in enumerate(pair.is_included.T)
+    ]
     p, rank_sums = np.array(tests).T
     return p, rank_sums
 
