@@ -267,6 +267,10 @@ class TestJax:
             found = tfr.evaluate(labels, X[:3, :, 0], ["dcg@3"], gain=ours)
             exact = tfr.evaluate(labels, X[:3, :, 0], ["dcg@3"], gain=theirs)
             assert found == pytest.approx(exact, rel=1e-12)
+            lists = labels, X[:3, :, 0], "dcg@3"
+            shown = tfr.explain(*lists, gain=ours).columns["contribution"]
+            by_numpy = tfr.explain(*lists, gain=theirs).columns["contribution"]
+            assert shown == pytest.approx(by_numpy, rel=1e-12, nan_ok=True)
 
     @pytest.mark.parametrize("is_sharded", [False, True])
     def test_several_devices(self, is_sharded):

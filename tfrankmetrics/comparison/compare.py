@@ -172,15 +172,15 @@ def _require_equal_weights(metrics: Sequence[str], samples: Sequence[Sample]) ->
 def _notes(values: Mapping, differences: Sequence[Difference]) -> list[str]:
     """Lines below the means: unmatched queries, and where NDCG and DCG disagree."""
     notes = counts_by_name(values)
-    found = {
-        (each.metric, each.models): round(each.difference, 12)  # rounding is 0
+    rounded = {
+        (each.metric, each.models): round(each.difference, 12)
         for each in differences
         if each.slice is None and not math.isnan(each.difference)
     }
     differing = [
         f"{' - '.join(reversed(pair))}, n{metric}"
-        for (metric, pair), difference in found.items()
-        if difference * found.get((f"n{metric}", pair), 0) < 0
+        for (metric, pair), difference in rounded.items()
+        if difference * rounded.get((f"n{metric}", pair), 0) < 0
     ]
     if differing:
         notes.append(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -338,16 +339,18 @@ class Comparison:
     def _table_of_means(self) -> Table:
         models = [*dict.fromkeys(each.model for each in self.means)]
         letters = {model: _letter(i) for i, model in enumerate(models)}
+        marks: dict[tuple, str] = collections.defaultdict(str)
+        for each in self.differences:
+            if not each.is_significant:
+                continue
+            worse, better = each.models
+            if each.difference * self._per_query.sign(each.metric) < 0:
+                worse, better = better, worse
+            marks[each.slice, each.metric, better] += letters[worse]
         means: dict[tuple, list[Mean]] = {}
         for each in self.means:
             means.setdefault((each.slice, each.metric), []).append(each)
-        differences: dict[tuple, list[Difference]] = {}
-        for each in self.differences:
-            differences.setdefault((each.slice, each.metric), []).append(each)
-        rows = [
-            self._row_of_means(each, differences.get(key, []), letters)
-            for key, each in means.items()
-        ]
+        rows = [self._row_of_means(each, marks) for each in means.values()]
         names = [f"{m} ({letters[m]})" if len(models) > 1 else m for m in models]
         note = "Mean [95% interval]."
         if len(models) > 1:
@@ -360,20 +363,10 @@ class Comparison:
         return Table(header, rows, len(self.by) + 1, [note, *self._notes])
 
     def _row_of_means(
-        self,
-        means: Sequence[Mean],
-        differences: Sequence[Difference],
-        letters: dict[str, str],
+        self, means: Sequence[Mean], letters: Mapping[tuple, str]
     ) -> list[Cell]:
-        """The means of all models, with the letters of the worse ones."""
+        """The means of all models, each with the letters of the worse ones."""
         sign = self._per_query.sign(means[0].metric)
-        worse = {each.model: "" for each in means}
-        for each in differences:
-            if each.is_significant:
-                first, second = each.models
-                if each.difference * sign < 0:
-                    first, second = second, first
-                worse[second] += letters[first]
         signed = [sign * each.mean for each in means if not math.isnan(each.mean)]
         best = sign * max(signed) if len(means) > 1 and signed else None
         texts = [
@@ -386,7 +379,7 @@ class Comparison:
             text = "-" if math.isnan(each.mean) else f"{each.mean:.4f}"
             if not math.isnan(each.high):  # one query has no interval
                 text += f" [{each.low:.4f}, {each.high:.4f}]"
-            marks = "".join(sorted(worse[each.model]))
+            marks = "".join(sorted(letters[each.slice, each.metric, each.model]))
             cells.append(Cell(text, each.mean == best, marks))
         return cells
 

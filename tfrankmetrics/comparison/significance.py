@@ -301,7 +301,7 @@ def paired_test(
             return p, limit, rank_sums
     is_random = num_different > np.log2(resamples)
     limit[is_random] = np.maximum(limit[is_random], 1 / (resamples + 1))
-    return _randomization_test(pair, resamples, seed), limit, pair.means
+    return _randomization_test(pair, is_random, resamples, seed), limit, pair.means
 
 
 def _wilcoxon_tests(pair: Pair) -> tuple[np.ndarray, np.ndarray]:
@@ -325,22 +325,22 @@ def _t_test(pair: Pair) -> np.ndarray:
     return 2 * _scipy("stats").t.sf(t, pair.effective_numbers - 1)
 
 
-def _randomization_test(pair: Pair, resamples: int, seed: int) -> np.ndarray:
+def _randomization_test(
+    pair: Pair, is_random: np.ndarray, resamples: int, seed: int
+) -> np.ndarray:
     """How often random swaps of the models differ as much.
 
-    If there are at most `resamples` different swaps for a metric, all of them are
-    enumerated. The p-value of a metric does not depend on the other metrics: random
-    swaps are drawn for all queries, whether they differ in a metric or not.
+    Of a metric that is not `is_random`, all different swaps are enumerated. The p-value
+    of a metric does not depend on the other metrics: random swaps are drawn for all
+    queries, whether they differ in a metric or not.
     """
-    is_different = pair.is_different
-    is_enumerated = is_different.sum(axis=0) <= np.log2(resamples)
-    p = np.full(len(is_enumerated), np.nan)
-    for metric in np.flatnonzero(is_enumerated):
-        queries = np.flatnonzero(is_different[:, metric])
+    p = np.full(len(is_random), np.nan)
+    for metric in np.flatnonzero(~is_random):
+        queries = np.flatnonzero(pair.is_different[:, metric])
         swaps = _all_swaps(len(queries))
         exceeds = _exceeding(pair, queries, np.array([metric]), swaps)
         p[metric] = exceeds[0] / 2.0 ** len(queries)
-    metrics, queries = np.flatnonzero(~is_enumerated), np.arange(len(is_different))
+    metrics, queries = np.flatnonzero(is_random), np.arange(len(pair.is_different))
     if len(metrics):
         swaps = _random_swaps(len(queries), resamples, seed)
         exceeds = _exceeding(pair, queries, metrics, swaps)

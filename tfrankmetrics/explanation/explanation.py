@@ -165,15 +165,11 @@ def _joined(first: Working, second: Working | None = None) -> dict[str, np.ndarr
         one, other = first.columns.get(name), second.columns.get(name)
         if one is not None:
             columns[name] = one
-        if other is not None and (one is None or not _equal(one, other)):
+        if other is not None and (
+            one is None or not np.array_equal(one, other, equal_nan=one.dtype != object)
+        ):
             columns[f"{name} ({second.metric.label})"] = other
     return columns
-
-
-def _equal(one: np.ndarray, other: np.ndarray) -> bool:
-    if one.dtype == object or other.dtype == object:
-        return one.tolist() == other.tolist()
-    return np.array_equal(one, other, equal_nan=True)
 
 
 def _cell_texts(name: str, column: np.ndarray) -> list[str]:

@@ -122,11 +122,11 @@ def _down_to_last(method: Callable[..., Array]) -> Callable[..., Array]:
     """A method of ranked lists, with 0 at the ranks that are not read."""
 
     def by_rank(lists: ReadDownTo, gain: ItemGain) -> Array:
-        found = method(lists.whole, gain)
+        values = method(lists.whole, gain)
         is_read = lists.positions <= lists.last
-        if found.ndim == 3:  # gains by subtopic
+        if values.ndim == 3:  # gains by subtopic
             is_read = is_read[:, xp.newaxis]
-        return xp.where(is_read, found, 0)
+        return xp.where(is_read, values, 0)
 
     return by_rank
 
