@@ -228,7 +228,7 @@ class Comparison:
         columns = {name: self._per_query.column(name, metric) for name in models}
         column = next(name for name in IMPROVEMENT if name not in models)
         return self._per_query.table(
-            [*improved[:number], *worsened[-number:]],
+            np.append(improved[:number], worsened[-number:]),
             {**columns, column: improvements},
             f"{metric} from {baseline!r} to {model!r}{_where(in_slice)}; queries that "
             f"improved: {len(improved):,}, that worsened: {len(worsened):,}.",
@@ -411,7 +411,8 @@ class Comparison:
         factor = self._num_tests if self._correction == "bonferroni" else 1
         few, opposed, reweighted = [], [], []
         for each in self.differences:
-            name = ", ".join([*self._slice_labels(each), _models(each), each.metric])
+            texts = [*self._slice_labels(each), _models(each), each.metric]
+            name = ", ".join(filter(None, texts))  # "all" has no second label
             if each.smallest_p * factor >= SIGNIFICANT and not math.isnan(each.p):
                 few.append(f"{name} ({each.differing}: p >= {each.smallest_p:.3g})")
             if each.is_opposed and each.adjusted_p < SIGNIFICANT:

@@ -125,15 +125,15 @@ class PerQuery(NamedTuple):
 
     def table(
         self,
-        queries: Sequence[int],
+        queries: np.ndarray,
         columns: Mapping[str, np.ndarray],
         note: str,
         signed: str | None = None,
     ) -> QueryTable:
         """Some queries by their numbers, with columns of all queries."""
-        ids, rows = self.models[0].ids, np.array(queries, int)
-        names = [ids[row] for row in rows] if ids else rows.tolist()
-        values = {name: each[rows].tolist() for name, each in columns.items()}
+        ids, numbers = self.models[0].ids, queries.tolist()
+        names = [ids[number] for number in numbers] if ids else numbers
+        values = {name: each[queries].tolist() for name, each in columns.items()}
         return QueryTable(names, values, note, signed)
 
 
