@@ -10,9 +10,8 @@ To add a format:
     function that reads arrays and returns such lists. Implement `rank`,
     `require_valid_values`, which raises errors for values, and `has_valid_values`,
     which finds the queries that become NaN instead, because graphs raise no errors.
-2.  Call the function in `InputFormat.read` here. Add how queries are padded to `PAD` in
-    `tfma/tfma_combiner.py`, and how `explain` shows a query to `list_of_query` in
-    `one_list.py`.
+2.  Call the function in `InputFormat.read` here. Add how `explain` shows a query to
+    `list_of_query` in `one_list.py`.
 3.  Add its name to `Inputs` in `options.py`, and narrow the field `inputs` of metrics
     that do not support it. Describe it in `docs/guide/inputs.md` and in the docstring
     of `update_state` in `keras/state.py`.
