@@ -2,8 +2,8 @@
 
 The script first times the combiners alone, which receive one query after another. Then
 it times whole runs on rows: of `run_model_analysis`, with its NDCG and with ours, and
-of `EvaluateRows`, which does without TFMA. At last it shows how the time of
-`EvaluateRows` grows with the rows. Run it with:
+of `ComputeMetricsOfRows`, which does without TFMA. At last it shows how the time of
+`ComputeMetricsOfRows` grows with the rows. Run it with:
 
     python benchmarks/beam.py
 """
@@ -24,7 +24,7 @@ from tensorflow_model_analysis.proto import config_pb2
 from timing import median_and_spread, ratio, timed
 from training import SUITE
 
-from tfrankmetrics.beam import EvaluateRows
+from tfrankmetrics.beam import ComputeMetricsOfRows
 from tfrankmetrics.tfma import RankMetrics, eval_config
 
 QUERIES = 1024
@@ -124,7 +124,7 @@ def write_rows(path, number):
 
 
 def as_row(record):
-    """A row for `EvaluateRows` from a serialized tf.Example."""
+    """A row for `ComputeMetricsOfRows` from a serialized tf.Example."""
     feature = tf.train.Example.FromString(record).features.feature
     return {
         "query": feature["query"].bytes_list.value[0],
@@ -140,7 +140,7 @@ def run_transform(records, metrics, output):
             pipeline
             | beam.io.ReadFromTFRecord(records)
             | beam.Map(as_row)
-            | EvaluateRows("query", "grade", "score", metrics)
+            | ComputeMetricsOfRows("query", "grade", "score", metrics)
             | beam.io.WriteToText(output)
         )
 
@@ -170,29 +170,31 @@ def measure_runs(folder):
         for name, config in configs.items()
     }
     output = os.path.join(folder, "results")
-    calls["EvaluateRows"] = lambda: run_transform(records, ["ndcg@10"], output)
-    calls["EvaluateRows, ten metrics"] = lambda: run_transform(records, SUITE, output)
+    calls["ComputeMetricsOfRows"] = lambda: run_transform(records, ["ndcg@10"], output)
+    calls["ComputeMetricsOfRows, ten metrics"] = lambda: run_transform(
+        records, SUITE, output
+    )
     times = {name: of / 1000 for name, of in timed(calls, least=3).items()}
-    faster = ratio(times, "ours", "EvaluateRows")
-    rows = [["", *calls, "TFMA / ours", "ours / EvaluateRows"]]
+    faster = ratio(times, "ours", "ComputeMetricsOfRows")
+    rows = [["", *calls, "TFMA / ours", "ours / ComputeMetricsOfRows"]]
     rows.append(
         [f"{ROWS:,} rows, 10 per query", *map(median_and_spread, times.values())]
     )
     rows[-1] += [f"{ratio(times, 'TFMA', 'ours'):.3g}", f"{faster:.3g}"]
     print(*rows[-1], sep="  ", flush=True)
-    what = f"{ROWS:,} rows on Beam: NDCG@10 through TFMA / EvaluateRows"
+    what = f"{ROWS:,} rows on Beam: NDCG@10 through TFMA / ComputeMetricsOfRows"
     return rows, [Target.at_least(3, what, faster)]
 
 
 def measure_growth(folder):
-    """A table with the time of `EvaluateRows` for more and more rows."""
-    rows = [["rows", "EvaluateRows, ten metrics", "µs per row"]]
+    """A table with the time of `ComputeMetricsOfRows` for more and more rows."""
+    rows = [["rows", "ComputeMetricsOfRows, ten metrics", "µs per row"]]
     for size in SIZES:
         records = os.path.join(folder, f"{size}.tfrecord")
         write_rows(records, size)
         output = os.path.join(folder, "results")
         call = functools.partial(run_transform, records, SUITE, output)
-        times = timed({"EvaluateRows": call}, least=3)["EvaluateRows"]
+        times = timed({"ComputeMetricsOfRows": call}, least=3)["ComputeMetricsOfRows"]
         per_row = 1000 * np.median(times) / size
         rows.append([f"{size:,}", median_and_spread(times / 1000), f"{per_row:.3g}"])
         print(*rows[-1], sep="  ", flush=True)

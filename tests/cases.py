@@ -111,8 +111,9 @@ def values_of(option, annotation, default):
     if isinstance(default, bool):
         return (not default, *typing.get_args(typing.get_args(annotation)[-1]))
     if isinstance(default, float):
-        is_valid = all(rule.holds(2 * default) for rule in parts[1:])
-        return (2 * default if is_valid else default / 2,)
+        second = 2 * default or 0.5
+        is_valid = all(rule.holds(second) for rule in parts[1:])
+        return (second if is_valid else default / 2,)
     return parts
 
 

@@ -40,6 +40,11 @@ def assert_same(logs, expected, prefix=""):
         )
 
 
+def close(values):
+    """What equals values that were computed in float32."""
+    return pytest.approx(values, rel=1e-6, abs=1e-6, nan_ok=True)
+
+
 def results(metric):
     """The results of a metric as floats: one, or a dict of those."""
     found = metric.result()

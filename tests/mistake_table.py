@@ -1,8 +1,8 @@
 """Data with each mistake of the table of mistakes, and the same data without it.
 
 `test_mistakes.py` passes them to functions, callbacks and Keras metrics, and
-`validation/test_mistakes.py` to Beam and TensorFlow Model Analysis. A mistake that is
-missing here fails `test_mistakes.py`.
+`test_beam.py` and `test_tfma.py` in `validation/` to Beam and TensorFlow Model
+Analysis. A mistake that is missing here fails `test_mistakes.py`.
 """
 
 import dataclasses

@@ -7,7 +7,7 @@ import collections
 
 import numpy as np
 import pytest
-from keras_backend import IS_KERAS_3, IS_TENSORFLOW, keras
+from keras_backend import IS_KERAS_3, IS_TENSORFLOW, close, keras
 
 import tfrankmetrics as tfr
 
@@ -22,10 +22,6 @@ X = np.round(RNG.normal(size=(QUERIES, ITEMS, 4))).astype("float32")
 LABELS = RNG.integers(-1, 4, (QUERIES, ITEMS)).astype("float32")
 WEIGHTS = RNG.uniform(0.5, 2, QUERIES).astype("float32")
 NAMES = ["ndcg@3", "map", "mrr@5", "precision@2", "recall@4", "err", "auc", "opa"]
-
-
-def close(values):
-    return pytest.approx(values, rel=1e-6, abs=1e-6)
 
 
 def list_model(mask=False):

@@ -1133,7 +1133,7 @@ def test_plots_name_the_models_of_slices_once():
     assert not of_one.figure.legends
 
 
-def test_plot_of_the_gain_of_each_query():
+def test_plot_of_the_improvement_of_each_query():
     pytest.importorskip("matplotlib").use("Agg")
     labels, best = [[1, 0, 0, 0]] * 3, [4, 3, 2, 1]
     scores = {"old": [[1, 2, 3, 4], best, best], "new": [best, best, [3, 4, 2, 1]]}
@@ -1142,59 +1142,61 @@ def test_plot_of_the_gain_of_each_query():
         for name, each in scores.items()
     }
     axis = tfr.compare(arp).plot_queries("arp", "old")
-    losses, gains = (
+    worsened, improved = (
         each.get_paths()[0].vertices[:, 1].tolist() for each in axis.collections
     )
-    assert (min(losses), max(losses)) == (-1, 0)  # a lower rank is a gain
-    assert (min(gains), max(gains)) == (0, 3)
-    assert axis.get_ylabel() == "gain in arp\n(old to new)"
-    assert axis.get_title() == "1 lost, 1 gained, 1 unchanged"
+    assert (min(worsened), max(worsened)) == (-1, 0)  # a lower rank is better
+    assert (min(improved), max(improved)) == (0, 3)
+    assert axis.get_ylabel() == "improvement in arp\n(old to new)"
+    assert axis.get_title() == "1 worsened, 1 improved, 1 unchanged"
     small = {"old": {"mrr": [0.1, 0.2, 0.3, 0.4]}, "new": {"mrr": [0.2, 0.3, 0.1, 0.4]}}
     axis = tfr.compare(small).plot_queries("mrr", "old")
-    assert axis.get_title() == "1 lost, 2 gained, 1 unchanged"
+    assert axis.get_title() == "1 worsened, 2 improved, 1 unchanged"
     nothing = {"old": {"mrr": [np.nan]}, "new": {"mrr": [np.nan]}}
     with pytest.raises(ValueError, match="requires a query with a value"):
         tfr.compare(nothing).plot_queries("mrr", "old")
 
 
-GAIN = np.array([0.0, 0.02, 0.04, 0.06] * 10)
+IMPROVEMENT = np.array([0.0, 0.02, 0.04, 0.06] * 10)
 
 
-def gate_of(gain, *names, metric="x", **options):
-    first = np.full(len(gain), 0.5)
-    models = {"old": {metric: first}, "new": {metric: first + gain}}
+def gate_of(improvement, *names, metric="x", **options):
+    first = np.full(len(improvement), 0.5)
+    models = {"old": {metric: first}, "new": {metric: first + improvement}}
     return tfr.compare(models, **options.pop("compare", {})).gate(
         metric, *(names or ["old"]), **options
     )
 
 
 @pytest.mark.parametrize(
-    ("gain", "options", "passed"),
+    ("improvement", "options", "passed"),
     [
-        (GAIN, {"margin": 0.001}, True),
-        (-GAIN, {"margin": 0.05}, True),  # it loses 0.03, and at most 0.04
-        (-GAIN, {"margin": 0.03}, False),
-        (GAIN, {"policy": "better"}, True),
-        (GAIN, {"policy": "better", "margin": 0.02}, True),
-        (GAIN, {"policy": "better", "margin": 0.04}, False),
-        (-GAIN, {"policy": "better"}, False),
-        (GAIN[:3], {"policy": "better"}, False),  # too few queries
-        (GAIN[:1], {"margin": 0.9}, False),
-        (-GAIN, {"policy": "better", "metric": "arp"}, True),  # lower is better
-        (-GAIN, {"margin": 0.001, "metric": "arp"}, True),
-        (GAIN, {"margin": 0.001, "metric": "arp"}, False),
+        (IMPROVEMENT, {"margin": 0.001}, True),
+        (-IMPROVEMENT, {"margin": 0.05}, True),  # it loses 0.03, and at most 0.04
+        (-IMPROVEMENT, {"margin": 0.03}, False),
+        (IMPROVEMENT, {"policy": "better"}, True),
+        (IMPROVEMENT, {"policy": "better", "margin": 0.02}, True),
+        (IMPROVEMENT, {"policy": "better", "margin": 0.04}, False),
+        (-IMPROVEMENT, {"policy": "better"}, False),
+        (IMPROVEMENT[:3], {"policy": "better"}, False),  # too few queries
+        (IMPROVEMENT[:1], {"margin": 0.9}, False),
+        (-IMPROVEMENT, {"policy": "better", "metric": "arp"}, True),  # lower is better
+        (-IMPROVEMENT, {"margin": 0.001, "metric": "arp"}, True),
+        (IMPROVEMENT, {"margin": 0.001, "metric": "arp"}, False),
     ],
 )
-def test_gates(gain, options, passed):
+def test_gates(improvement, options, passed):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", tfr.RankingWarning)  # ARP without weights
-        decision = gate_of(gain, **options)
+        decision = gate_of(improvement, **options)
         assert (decision.passed, bool(decision)) == (passed, passed)
         assert str(decision).startswith("Passed: " if passed else "Failed: ")
         assert "'new'" in decision.reason
         assert decision.reason.endswith(".")
-        if "margin" in options and len(gain) == 40:  # the other model's gain is -gain
-            swapped = gate_of(gain, "new", **{"margin": 0.001, **options})
+        if (
+            "margin" in options and len(improvement) == 40
+        ):  # the other model's improvement is its negative
+            swapped = gate_of(improvement, "new", **{"margin": 0.001, **options})
             assert not (swapped and decision) or options["margin"] >= 0.03
 
 
@@ -1259,7 +1261,7 @@ def test_a_gate_reads_the_weights_of_models(function, metric, options, weights):
     decision = comparison.gate(metric, "old", margin=0.01)
     assert not decision
     assert (
-        f"is worse than that of 'old' by 0.01 or more: its gain is {expected:.4f}"
+        f"is worse than that of 'old' by 0.01 or more: its improvement is {expected:.4f}"
         in (decision.reason)
     )
     assert not comparison.gate(metric, "old", policy="better")
@@ -1284,25 +1286,27 @@ def test_a_better_model_needs_no_interval(test):
 
 
 def test_a_gate_in_slices_names_the_one_that_fails():
-    gain = np.concatenate([GAIN, [-0.2, -0.1, -0.3, -0.2]])
+    improvement = np.concatenate([IMPROVEMENT, [-0.2, -0.1, -0.3, -0.2]])
     by = {"language": ["de"] * 40 + ["en"] * 4}
-    whole = gate_of(gain, margin=0.05, compare={"by": by})
+    whole = gate_of(improvement, margin=0.05, compare={"by": by})
     assert whole
-    decision = gate_of(gain, margin=0.05, compare={"by": by}, in_slices=True)
+    decision = gate_of(improvement, margin=0.05, compare={"by": by}, in_slices=True)
     assert not decision
     assert "in the slice 'en' is worse" in decision.reason
     halves = {"by": ["de", "en"] * 20}
-    decision = gate_of(GAIN, margin=0.01, compare=halves, in_slices=True)
+    decision = gate_of(IMPROVEMENT, margin=0.01, compare=halves, in_slices=True)
     assert decision.reason.endswith("; the rule also holds in 2 slices.")
-    assert gate_of(gain, margin=0.05, compare={"by": by}, in_slices=["de"])
-    assert not gate_of(gain, margin=0.05, compare={"by": by}, in_slices=["de", "en"])
+    assert gate_of(improvement, margin=0.05, compare={"by": by}, in_slices=["de"])
+    assert not gate_of(
+        improvement, margin=0.05, compare={"by": by}, in_slices=["de", "en"]
+    )
     for wrong, message in ((["fr"], "'de', 'en'. Received: 'fr'"), ("de", "or a list")):
         with pytest.raises(ValueError, match=message):
-            gate_of(gain, margin=0.05, compare={"by": by}, in_slices=wrong)
+            gate_of(improvement, margin=0.05, compare={"by": by}, in_slices=wrong)
 
 
 def test_arguments_of_gates():
-    models = {name: {"x": GAIN, "y": GAIN} for name in "abc"}
+    models = {name: {"x": IMPROVEMENT, "y": IMPROVEMENT} for name in "abc"}
     comparison = tfr.compare(models)
     for arguments, message in (
         ({"metric": "z", "baseline": "a"}, "one of those compared: 'x', 'y'"),
@@ -1317,8 +1321,8 @@ def test_arguments_of_gates():
         with pytest.raises(ValueError, match=message):
             comparison.gate(**{"metric": "x", "baseline": "a", **arguments})
     with pytest.raises(ValueError, match="requires a second model"):
-        tfr.compare({"a": {"x": GAIN}}).gate("x", "a")
-    mrr = tfr.compare({name: {"mrr": GAIN} for name in "ab"})
+        tfr.compare({"a": {"x": IMPROVEMENT}}).gate("x", "a")
+    mrr = tfr.compare({name: {"mrr": IMPROVEMENT} for name in "ab"})
     for wrong, message in (
         ({"margin": True}, "a finite number"),
         ({"margin": 2}, "below 1: the values"),
@@ -1351,20 +1355,23 @@ def test_a_wrong_number_of_queries(number):
         comparison.movers("mrr", "old", in_slice="en")
 
 
-def test_movers_are_sorted_by_gain():
+def test_movers_are_sorted_by_improvement():
     found = compared_queries().movers("mrr", "old")
     assert found.queries == ["p", "t", "q"]
     assert found.columns["old"] == [0.2, 0.3, 1.0]
     assert found.columns["new"] == [0.9, 0.4, 0.5]
-    assert found.columns["gain"] == pytest.approx([0.7, 0.1, -0.5])
-    assert "gained: 2, that lost: 1." in repr(found)
+    assert found.columns["improvement"] == pytest.approx([0.7, 0.1, -0.5])
+    assert "improved: 2, that worsened: 1." in repr(found)
     one = compared_queries().movers("mrr", "old", number=1)
     assert one.queries == ["p", "q"]
     back = compared_queries().movers("mrr", "new")
     assert back.queries == ["q", "t", "p"]
-    assert back.columns["gain"][0] == 0.5
-    lower = compared_queries().movers("arp", "old")  # a lower ARP is a gain
-    assert (lower.queries, lower.columns["gain"]) == (["q", "p", "s"], [1, -1, -2])
+    assert back.columns["improvement"][0] == 0.5
+    lower = compared_queries().movers("arp", "old")  # a lower ARP is better
+    assert (lower.queries, lower.columns["improvement"]) == (
+        ["q", "p", "s"],
+        [1, -1, -2],
+    )
     frame = found.to_pandas()
     assert frame["query"].tolist() == found.queries
     assert "| p | 0.2000 | 0.9000 | +0.7000 |" in found.to_markdown()
@@ -1421,10 +1428,14 @@ def test_queries_without_relevant_items_of_every_function():
 
 
 def test_movers_without_ids_have_numbers_and_their_own_column():
-    models = {"gain": {"x": [1.0, 2.0]}, "b": {"x": [1.0, 3.0]}}
-    found = tfr.compare(models).movers("x", "gain")
+    models = {"improvement": {"x": [1.0, 2.0]}, "b": {"x": [1.0, 3.0]}}
+    found = tfr.compare(models).movers("x", "improvement")
     assert found.queries == [1]
-    assert found.columns == {"gain": [2.0], "b": [3.0], "gain of the query": [1.0]}
+    assert found.columns == {
+        "improvement": [2.0],
+        "b": [3.0],
+        "improvement of the query": [1.0],
+    }
     assert [*map(str.split, str(found).splitlines())][1] == [
         "1",
         "2.0000",

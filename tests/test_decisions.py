@@ -132,68 +132,68 @@ BETTER = {"policy": "better", "margin": 0.0}
             {"low": -0.05},
             {},
             "Passed: mrr of 'new' is not worse than that of 'old' by 0.1 or more: its "
-            "gain is +0.1000, and at least -0.0500 by the 95% interval.",
+            "improvement is +0.1000, and at least -0.0500 by the 95% interval.",
         ),
         (
             {"low": -0.1},  # the margin itself
             {},
             "Failed: mrr of 'new' is perhaps worse than that of 'old' by 0.1 or more: "
-            "its gain is +0.1000, and at least -0.1000 by the 95% interval.",
+            "its improvement is +0.1000, and at least -0.1000 by the 95% interval.",
         ),
         (
             {**REVERSED, "low": 0.1, "high": 0.12},
             {},
-            "Failed: mrr of 'new' is worse than that of 'old' by 0.1 or more: its gain "
-            "is -0.1000, and at most -0.1000 by the 95% interval.",
+            "Failed: mrr of 'new' is worse than that of 'old' by 0.1 or more: its "
+            "improvement is -0.1000, and at most -0.1000 by the 95% interval.",
         ),
         (
             {**REVERSED, "low": -0.05, "high": 0.12},
             {},
             "Failed: mrr of 'new' is perhaps worse than that of 'old' by 0.1 or more: "
-            "its gain is -0.1000, and at least -0.1200 by the 95% interval.",
+            "its improvement is -0.1000, and at least -0.1200 by the 95% interval.",
         ),
         (
             {"slice": ("en",)},
             {**BETTER, "in_slices": True},
             "Passed: mrr of 'new' in the slice 'en' is better than that of 'old': its "
-            "gain is +0.1000, with p = 0.020, where p < 0.05 is required; the rule "
+            "improvement is +0.1000, with p = 0.020, where p < 0.05 is required; the rule "
             "also holds in the slice.",
         ),
         (
             {},
-            {**BETTER, "margin": 0.1},  # which the gain does not exceed
+            {**BETTER, "margin": 0.1},  # which the improvement does not exceed
             "Failed: mrr of 'new' is not shown to be better than that of 'old' by more "
-            "than 0.1: its gain is +0.1000, with p = 0.020, where a gain above 0.1 is "
+            "than 0.1: its improvement is +0.1000, with p = 0.020, where an improvement above 0.1 is "
             "required.",
         ),
         (
             {"adjusted_p": 0.2},
             BETTER,
             "Failed: mrr of 'new' is not shown to be better than that of 'old': its "
-            "gain is +0.1000, with p = 0.200, where p < 0.05 is required.",
+            "improvement is +0.1000, with p = 0.200, where p < 0.05 is required.",
         ),
         (
             REVERSED,
             {**BETTER, "margin": 0.05},
-            "Failed: mrr of 'new' is worse than that of 'old': its gain is -0.1000, "
+            "Failed: mrr of 'new' is worse than that of 'old': its improvement is -0.1000, "
             "with p = 0.020.",
         ),
         (
             {**REVERSED, "adjusted_p": 0.2},
             BETTER,
             "Failed: mrr of 'new' is not shown to be better than that of 'old': its "
-            "gain is -0.1000, with p = 0.200, where a gain above 0 is required.",
+            "improvement is -0.1000, with p = 0.200, where an improvement above 0 is required.",
         ),
         (
             {**REVERSED, "is_opposed": True},
             BETTER,
             "Failed: mrr of 'new' is not shown to be better than that of 'old': its "
-            "gain is -0.1000, with p = 0.020, where a gain above 0 is required.",
+            "improvement is -0.1000, with p = 0.020, where an improvement above 0 is required.",
         ),
         (
             NO_INTERVAL,
             BETTER,
-            "Passed: mrr of 'new' is better than that of 'old': its gain is +0.1000, "
+            "Passed: mrr of 'new' is better than that of 'old': its improvement is +0.1000, "
             "with p = 0.020, where p < 0.05 is required.",
         ),
         (

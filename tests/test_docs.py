@@ -160,7 +160,9 @@ def test_examples_end_with_the_value_that_the_page_prints(page):
         name = section["name"]
         assert name in values, f"the code block at the top of {page} must print {name}"
         last = re.findall(r"\d+(?:\.\d+)?", section["example"])[-1]
-        assert float(last) == float(values[name]), name
+        assert float(last) == float(values[name]), (
+            f"the example of {name} in {page} must end with {values[name]}"
+        )
 
 
 @of_each_page

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from cases import TIES, metrics_with
 from code_blocks import run_block, run_blocks
-from keras_backend import BACKEND, IS_JAX, keras, results
+from keras_backend import BACKEND, IS_JAX, close, keras, results
 from operations import CALLS, require_what_numpy_computes
 
 import tfrankmetrics as tfr
@@ -45,20 +45,6 @@ ITEM_DATA = {
     "target": {"a": 0.5, "b": 0.5},
     "num_items": CATALOGUE,
 }
-
-
-def close(values):
-    return pytest.approx(values, rel=1e-6, abs=1e-6, nan_ok=True)
-
-
-def list_model(*metrics):
-    """A model of lists. Its scores are exact, so that ties stay ties."""
-    inputs = keras.Input((ITEMS, 4))
-    halves = keras.initializers.Constant(0.5)
-    dense = keras.layers.Dense(1, kernel_initializer=halves, use_bias=False)
-    model = keras.Model(inputs, dense(inputs))
-    model.compile("sgd", "mse", metrics=[*metrics])
-    return model
 
 
 def test_the_first_example_of_the_readme():
@@ -267,6 +253,10 @@ class TestJax:
             found = tfr.evaluate(labels, X[:3, :, 0], ["dcg@3"], gain=ours)
             exact = tfr.evaluate(labels, X[:3, :, 0], ["dcg@3"], gain=theirs)
             assert found == pytest.approx(exact, rel=1e-12)
+            lists = labels, X[:3, :, 0], "dcg@3"
+            shown = tfr.explain(*lists, gain=ours).columns["contribution"]
+            by_numpy = tfr.explain(*lists, gain=theirs).columns["contribution"]
+            assert shown == pytest.approx(by_numpy, rel=1e-12, nan_ok=True)
 
     @pytest.mark.parametrize("is_sharded", [False, True])
     def test_several_devices(self, is_sharded):

@@ -152,11 +152,11 @@ def _with_flags(message: Any, options: argparse.Namespace) -> str:
     names["labels"] = f"--label in {options.qrels!r}"
     names["scores"] = f"--score in {run!r}"
 
-    def named(found: re.Match) -> str:
-        name = names.get(found["argument"] or found["keyword"])
-        value = (found["value"] or "").strip("'\"")
+    def named(match: re.Match) -> str:
+        name = names.get(match["argument"] or match["keyword"])
+        value = (match["value"] or "").strip("'\"")
         if name is None:
-            return found[0]
+            return match[0]
         return name if value in ("", "True", "...") else f"{name} {value}"
 
     # Not within a path, which may contain a sign of equality, too.
@@ -253,21 +253,27 @@ def _check_flags(options: argparse.Namespace, are_several: bool) -> None:
 
 def _one_run(evaluate: Any, run: Any, options: argparse.Namespace) -> str:
     """The values of one run: of all queries, of each query, or of slices."""
+    import numpy as np
+
+    from tfrankmetrics.compute.sums import means_of
     from tfrankmetrics.results.metric_values import described
     from tfrankmetrics.results.text_tables import Cell, Table
 
-    values = evaluate(run)
+    values = evaluate(run, per_query=options.per_query)
     if not options.by or options.format in ("json", "csv"):
         _print(described(values.counts), sys.stderr)
     if options.by:
         return _formatted(values, {"values": values.to_dicts()}, options.format)
-    found = evaluate(run, per_query=True) if options.per_query else {"query": ()}
-    rows = [
-        (metric, query, float(found[metric][number]))
-        for number, query in enumerate(found["query"])
-        for metric in values
-    ]
-    rows += [(metric, "all", float(value)) for metric, value in values.items()]
+    rows, means = [], values
+    if options.per_query:
+        names, weights = [*values.weights], np.array([*values.weights.values()])
+        columns = np.array([values[name] for name in names])
+        for query, of_query in zip(values["query"], columns.T.tolist(), strict=True):
+            pairs = zip(names, of_query, strict=True)
+            rows += [(name, query, value) for name, value in pairs]
+        # Excluded queries have the weight 0 and the value NaN.
+        means = means_of(values.weights, np.nan_to_num(columns), weights)
+    rows += [(metric, "all", float(value)) for metric, value in means.items()]
     if options.format == "text":  # as trec_eval prints them
         return "\n".join(f"{row[0]:<22}\t{row[1]}\t{row[2]:.4f}" for row in rows)
     header = "metric", "query", "value"
@@ -334,14 +340,14 @@ def _formatted(shown: Any, parts: Mapping[str, Sequence[Mapping]], form: str) ->
 
     if form in ("text", "markdown", "latex"):
         return repr(shown) if form == "text" else getattr(shown, f"to_{form}")()
-    found = {
+    tables = {
         name: [{key: plain(value) for key, value in row.items()} for row in rows]
         for name, rows in parts.items()
         if rows
     }
     if form == "json":
-        return json.dumps(found, indent=1)
-    rows = next(iter(found.values()))
+        return json.dumps(tables, indent=1)
+    rows = next(iter(tables.values()))
     lines = io.StringIO()
     writer = csv.DictWriter(lines, rows[0], lineterminator="\n")
     writer.writeheader()
@@ -395,11 +401,11 @@ def _slices(options: argparse.Namespace) -> Any:
                 "A line of slices must contain a query and a slice. "
                 f"{where}{' '.join(fields)!r:.200}."
             )
-        query, found = fields
-        if slices.setdefault(query, found) != found:
+        query, name = fields
+        if slices.setdefault(query, name) != name:
             raise ValueError(
                 f"A query must have one slice. {where}{query!r:.200} with "
-                f"{found!r:.200}, after {slices[query]!r:.200}."
+                f"{name!r:.200}, after {slices[query]!r:.200}."
             )
     return slices
 

@@ -9,9 +9,9 @@ options whose value differs from the base, and add its name to `ConventionName` 
 it in `docs/conventions.md`, in the rows of the values that it returns.
 
 "trec_eval" means more than options, which `Measure.is_trec_eval` says: for such a
-metric, `evaluate_run`, `explain_run` and `beam.EvaluateRun` also round the scores of a
-run to float32 and order tied items by their ids. With it, the command leaves out
-queries without predictions.
+metric, `evaluate_run`, `explain_run` and `beam.ComputeMetricsOfRun` also round the
+scores of a run to float32 and order tied items by their ids. With it, the command
+leaves out queries without predictions.
 """
 
 from __future__ import annotations

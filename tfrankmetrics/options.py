@@ -17,7 +17,10 @@ To add an option:
     `make tables lint types`.
 
 To add a choice to an option, extend its `Literal`, the table that implements it, such
-as `DISCOUNTS`, `GAINS` or `TiePolicy`, and the docstrings that list the choices.
+as `DISCOUNTS` or `GAINS`, and the docstrings that list the choices. A choice of `ties`
+is a member of `TiePolicy` in `ranking/ties.py`: extend each `match` of one there, in
+`ranking/order.py`, in `ranking/counts.py` and in `metrics/measure.py`. Write its
+definition in `tests/oracle.py`.
 
 Options that contradict each other are a `Conflict` in `CONFLICTS`, or in the
 declaration of the only metric that has them.
@@ -243,3 +246,6 @@ CONFLICTS = (
         "Pass empty='skip', or average='macro'.",
     ),
 )
+# Without a cutoff, k is the length of the list. Of two choices that are then the same,
+# one is replaced by the other, so that equal measures compare equal.
+WITHOUT_CUTOFF = {("denominator", "k"): "list"}

@@ -26,7 +26,7 @@ from mistake_table import cases_at, require_found
 
 import tfrankmetrics as tfr
 import tfrankmetrics.beam
-from tfrankmetrics.beam import EvaluateRows, EvaluateRun
+from tfrankmetrics.beam import ComputeMetricsOfRows, ComputeMetricsOfRun
 
 NAMES = ["ndcg@10", "ndcg", "map", "mrr", "precision@5", "bpref", "arp", "opa", "auc"]
 NAMES += ["judged@5", "tied@3", "err@10"]
@@ -96,7 +96,7 @@ def table_of(rows):
 
 
 def of_rows(metrics, **arguments):
-    return EvaluateRows(*COLUMNS, metrics, **arguments)
+    return ComputeMetricsOfRows(*COLUMNS, metrics, **arguments)
 
 
 @pytest.mark.parametrize(
@@ -169,7 +169,7 @@ def by_query(transform, rows):
 @pytest.mark.parametrize("seed", range(8))
 def test_counts_of_all_workers_add_up(seed):
     """Seven queries: each has two results, one of them unjudged; two have none."""
-    transform = EvaluateRun(["mrr"])
+    transform = ComputeMetricsOfRun(["mrr"])
     columns, elements = transform._columns, []
     for query in range(7):
         pair = {"query_id": query, "item_id": "a"}
@@ -232,7 +232,7 @@ def rows_for_beam(queries, items, slices=1):
 
 def run_for_beam(items, twice=0):
     """The call that combines a query's judgments and results, some of them twice."""
-    transform = EvaluateRun(NAMES)
+    transform = ComputeMetricsOfRun(NAMES)
     rng, columns = random.Random(0), transform._columns
     pairs = [{"query_id": 1, "item_id": item} for item in range(items)]
     run = [columns["run"].split(pair | {"score": rng.random()})[1] for pair in pairs]
@@ -271,7 +271,7 @@ def test_batches_change_no_bit(monkeypatch, tmp_path):
 @pytest.mark.parametrize("case", cases_at("beam rows"), ids=str)
 def test_a_mistake_is_found_in_rows(case, tmp_path):
     def evaluate(data):
-        transform = EvaluateRows("query_id", "label", "score", [case.metric])
+        transform = ComputeMetricsOfRows("query_id", "label", "score", [case.metric])
         results_of(transform, data.rows.to_dict("records"), tmp_path)
 
     require_found(case, evaluate)
@@ -280,7 +280,7 @@ def test_a_mistake_is_found_in_rows(case, tmp_path):
 @pytest.mark.parametrize("case", cases_at("beam run"), ids=str)
 def test_a_mistake_is_found_in_tables(case, tmp_path):
     def evaluate(data):
-        transform = EvaluateRun([case.metric], query="query_id", item="item_id")
+        transform = ComputeMetricsOfRun([case.metric], query="query_id", item="item_id")
         tables = {"qrels": data.rows, "run": data.run}
         tables = {name: rows.to_dict("records") for name, rows in tables.items()}
         results_of(transform, tables, tmp_path)
@@ -295,7 +295,10 @@ def test_beam_may_check_types_as_it_runs(option, tmp_path):
     rows = make_rows(4)
     tables = {"qrels": [{"query_id": 1, "item_id": 1, "label": 1}]}
     tables["run"] = [{"query_id": 1, "item_id": 1, "score": 1.0}]
-    for make, names, data in ((of_rows, NAMES, rows), (EvaluateRun, ["mrr"], tables)):
+    for make, names, data in (
+        (of_rows, NAMES, rows),
+        (ComputeMetricsOfRun, ["mrr"], tables),
+    ):
         expected = results_of(make(names), data, tmp_path)
         # Files of text, which `results_of` writes, fail Beam's own check.
         with beam.Pipeline(options=PipelineOptions([option])) as pipeline:
@@ -313,8 +316,8 @@ def test_a_column_called_rank_is_a_warning(tmp_path):
         ],
     }
     for transform, data in (
-        (EvaluateRows("q", "y", "rank", ["mrr"]), rows),
-        (EvaluateRun(["mrr"], score="rank"), tables),
+        (ComputeMetricsOfRows("q", "y", "rank", ["mrr"]), rows),
+        (ComputeMetricsOfRun(["mrr"], score="rank"), tables),
     ):
         with pytest.warns(tfr.RankingWarning, match="look like ranks"):
             results_of(transform, data, tmp_path)
@@ -333,7 +336,7 @@ def test_an_item_that_is_neither_judged_nor_retrieved_is_in_no_list(tmp_path):
         ],
     }
     names = ["auc", "first_relevant_rank"]
-    (found,) = results_of(EvaluateRun(names), tables, tmp_path)
+    (found,) = results_of(ComputeMetricsOfRun(names), tables, tmp_path)
     assert found == {"num_queries": 1, **tfr.evaluate_run({1: qrels}, {1: run}, names)}
     assert found["first_relevant_rank"] == 3.5
 
@@ -445,7 +448,7 @@ def test_a_window_without_judgments_does_not_stop_the_others():
         name: in_windows(pipeline, name, rows)
         for name, rows in (("qrels", qrels), ("run", found))
     }
-    result = tables | EvaluateRun(["mrr"])
+    result = tables | ComputeMetricsOfRun(["mrr"])
     numbers = result | beam.Map(lambda row: (row["num_queries"], str(row["mrr"])))
     assert_that(numbers, equal_to([(1, "1.0"), (0, "nan")]))
     with pytest.warns(tfr.RankingWarning, match="Received: 0 judged queries, and 1"):
@@ -453,8 +456,8 @@ def test_a_window_without_judgments_does_not_stop_the_others():
     pipeline = beam.Pipeline()
     tables = {name: in_windows(pipeline, name, []) for name in ("qrels", "run")}
     with pytest.raises(ValueError, match="'auc' has no value for a query without res"):
-        tables | EvaluateRun(["auc"])
-    tables | "Skip" >> EvaluateRun(["auc"], missing_queries="skip")
+        tables | ComputeMetricsOfRun(["auc"])
+    tables | "Skip" >> ComputeMetricsOfRun(["auc"], missing_queries="skip")
 
 
 @pytest.mark.parametrize(
@@ -474,7 +477,7 @@ def test_triggers_are_refused(more):
     tables = {n: in_windows(pipeline, n, [], **more) for n in ("qrels", "run")}
     for given, transform in (
         (tables["qrels"], of_rows(["mrr"])),
-        (tables, EvaluateRun(["mrr"])),
+        (tables, ComputeMetricsOfRun(["mrr"])),
     ):
         with pytest.raises(ValueError, match="at each other firing of a trigger"):
             given | transform
@@ -560,7 +563,7 @@ def test_tables_give_the_values_of_evaluate_run(
         "sample_weight": "weight",
         "by": by,
     }
-    found = results_of(EvaluateRun(RUN_NAMES, **arguments), tables, tmp_path)
+    found = results_of(ComputeMetricsOfRun(RUN_NAMES, **arguments), tables, tmp_path)
     more = {} if by else {"num_queries": True}
     frames = frames_of(tables)
     expected = tfr.evaluate_run(*frames, RUN_NAMES, **arguments, **more)
@@ -572,12 +575,14 @@ def test_tables_in_any_order_and_with_workers(tmp_path):
     arguments = {**RUN, "by": "language", "convention": "trec_eval"}
     names = ["map", "ndcg", "rbp"]
     by_run = tfr.evaluate_run(*frames_of(tables), names, **arguments)
-    expected = results_of(EvaluateRun(names, **arguments), tables, tmp_path)
+    expected = results_of(ComputeMetricsOfRun(names, **arguments), tables, tmp_path)
     assert_same(copy.deepcopy(expected), by_run, ("language",))
     for rows in tables.values():
         random.Random(0).shuffle(rows)
     for options in ([], TWO_WORKERS):
-        found = results_of(EvaluateRun(names, **arguments), tables, tmp_path, options)
+        found = results_of(
+            ComputeMetricsOfRun(names, **arguments), tables, tmp_path, options
+        )
         assert found == expected
 
 
@@ -593,7 +598,9 @@ def test_scores_are_tied_in_the_precision_of_trec_eval(tmp_path):
     trec = tfr.MeanReciprocalRank(convention="trec_eval", name="trec")
     for convention, rank in ((None, 1), ("trec_eval", 2)):
         for objects, more in (([], {}), ([trec], {"trec": 1 / 2})):
-            transform = EvaluateRun([*objects, "mrr"], **RUN, convention=convention)
+            transform = ComputeMetricsOfRun(
+                [*objects, "mrr"], **RUN, convention=convention
+            )
             found = results_of(transform, tables, tmp_path)
             assert found == [{"num_queries": 2, "mrr": 1 / rank, **more}]
 
@@ -607,7 +614,7 @@ def test_objects_of_trec_eval_have_the_values_of_evaluate_run(tmp_path):
         "judged@5",
     ]
     arguments = {**RUN, "sample_weight": "weight", "by": "language"}
-    found = results_of(EvaluateRun(metrics, **arguments), tables, tmp_path)
+    found = results_of(ComputeMetricsOfRun(metrics, **arguments), tables, tmp_path)
     expected = tfr.evaluate_run(*frames_of(tables), metrics, **arguments)
     assert_same(found, expected, ("language",))
 
@@ -624,7 +631,7 @@ def test_poor_pairs_are_a_warning(tmp_path, recwarn):
     def warnings_of(run, **arguments):
         recwarn.clear()
         tables = {"qrels": qrels, "run": run}
-        results_of(EvaluateRun(["mrr"], **RUN, **arguments), tables, tmp_path)
+        results_of(ComputeMetricsOfRun(["mrr"], **RUN, **arguments), tables, tmp_path)
         found = [w for w in recwarn if issubclass(w.category, tfr.RankingWarning)]
         return [str(warning.message) for warning in found]
 
@@ -639,7 +646,7 @@ def test_counters_say_what_did_not_pair():
     tables = make_tables()
     pipeline = beam.Pipeline()
     given = {n: pipeline | n >> beam.Create(rows) for n, rows in tables.items()}
-    _ = given | EvaluateRun(["mrr"], **RUN)
+    _ = given | ComputeMetricsOfRun(["mrr"], **RUN)
     result = pipeline.run()
     result.wait_until_finish()
     found = result.metrics().query(
@@ -657,21 +664,41 @@ ROWS = dict(zip(["query_ids", "labels", "scores"], COLUMNS, strict=True))
 @pytest.mark.parametrize(
     ("make", "metrics", "arguments", "message"),
     [
-        (EvaluateRows, "ndgc@10", ROWS, "Did you mean 'ndcg@10'"),
-        (EvaluateRows, "ndcg", {**ROWS, "gian": 1}, "Received: 'gian'"),
-        (EvaluateRows, "ndcg", {**ROWS, "gain": "exp"}, "must be one of"),
-        (EvaluateRows, "ndcg", {**ROWS, "ties": "stable"}, "unordered on Beam"),
-        (EvaluateRows, "alpha_dcg", ROWS, "labels of subtopics"),
-        (EvaluateRows, "mrr", {**ROWS, "labels": None}, "`labels` must be the"),
-        (EvaluateRows, "mrr", {**ROWS, "by": [3]}, "`by` must be the name"),
-        (EvaluateRows, "mrr", {**ROWS, "by": "mrr"}, "'mrr' twice"),
-        (EvaluateRows, "mrr", {**ROWS, "by": "overall"}, "'overall' twice"),
-        (EvaluateRows, "mrr", {**ROWS, "sample_weight": 2.0}, "`sample_weight`"),
-        (EvaluateRows, "coverage@5", {**ROWS, "num_items": 9}, "of relevance only"),
-        (EvaluateRun, "mrr", {"missing_queries": "no"}, "missing_queries"),
-        (EvaluateRun, "mrr", {"ties": "stable"}, "unordered on Beam"),
-        (EvaluateRows, tfr.NDCG(convention="trec_eval"), ROWS, "unordered on Beam"),
-        (EvaluateRun, "mrr", {"item": 3}, "`item` must be the name of a column"),
+        (ComputeMetricsOfRows, "ndgc@10", ROWS, "Did you mean 'ndcg@10'"),
+        (ComputeMetricsOfRows, "ndcg", {**ROWS, "gian": 1}, "Received: 'gian'"),
+        (ComputeMetricsOfRows, "ndcg", {**ROWS, "gain": "exp"}, "must be one of"),
+        (ComputeMetricsOfRows, "ndcg", {**ROWS, "ties": "stable"}, "unordered on Beam"),
+        (ComputeMetricsOfRows, "alpha_dcg", ROWS, "labels of subtopics"),
+        (ComputeMetricsOfRows, "mrr", {**ROWS, "labels": None}, "`labels` must be the"),
+        (ComputeMetricsOfRows, "mrr", {**ROWS, "by": [3]}, "`by` must be the name"),
+        (ComputeMetricsOfRows, "mrr", {**ROWS, "by": "mrr"}, "'mrr' twice"),
+        (ComputeMetricsOfRows, "mrr", {**ROWS, "by": "overall"}, "'overall' twice"),
+        (
+            ComputeMetricsOfRows,
+            "mrr",
+            {**ROWS, "sample_weight": 2.0},
+            "`sample_weight`",
+        ),
+        (
+            ComputeMetricsOfRows,
+            "coverage@5",
+            {**ROWS, "num_items": 9},
+            "of relevance only",
+        ),
+        (ComputeMetricsOfRun, "mrr", {"missing_queries": "no"}, "missing_queries"),
+        (ComputeMetricsOfRun, "mrr", {"ties": "stable"}, "unordered on Beam"),
+        (
+            ComputeMetricsOfRows,
+            tfr.NDCG(convention="trec_eval"),
+            ROWS,
+            "unordered on Beam",
+        ),
+        (
+            ComputeMetricsOfRun,
+            "mrr",
+            {"item": 3},
+            "`item` must be the name of a column",
+        ),
     ],
 )
 def test_invalid_arguments_raise_at_once(make, metrics, arguments, message):
@@ -681,7 +708,7 @@ def test_invalid_arguments_raise_at_once(make, metrics, arguments, message):
 
 def test_only_two_tables_are_a_run():
     with pytest.raises(ValueError, match="must be a dict of two PCollections"):
-        [] | EvaluateRun(["mrr"])
+        [] | ComputeMetricsOfRun(["mrr"])
 
 
 @pytest.mark.parametrize(
@@ -713,7 +740,7 @@ def test_invalid_rows_raise(change, message, tmp_path):
     rows = [row for row in make_rows(2) if row["query"] == "query 1"]
     assert len(rows) > 2
     rows[1] = {**rows[1], **change}
-    transform = EvaluateRows(
+    transform = ComputeMetricsOfRows(
         *COLUMNS, ["ndcg@10"], sample_weight="weight", by="language"
     )
     with pytest.raises(Exception, match=message):
@@ -757,14 +784,14 @@ LAST_ITEM = make_tables(10)["run"][-1]["item"]
 )
 def test_tables_that_do_not_pair_raise(change, arguments, message, tmp_path):
     qrels, run = change(*make_tables(10).values())
-    transform = EvaluateRun(["mrr"], **RUN, **arguments)
+    transform = ComputeMetricsOfRun(["mrr"], **RUN, **arguments)
     with pytest.raises(Exception, match=message):
         results_of(transform, {"qrels": qrels, "run": run}, tmp_path)
 
 
 def test_whole_list_metrics_of_empty_results_raise(tmp_path):
     with pytest.raises(Exception, match="'auc' has no value for a query without"):
-        results_of(EvaluateRun(["auc"], **RUN), make_tables(10), tmp_path)
+        results_of(ComputeMetricsOfRun(["auc"], **RUN), make_tables(10), tmp_path)
 
 
 def test_code_blocks_print_the_output_shown(tmp_path, monkeypatch):

@@ -42,10 +42,7 @@ class Declarations(griffe.Extension):
         fields = [_fields(cls) for cls in declared]
         for each in objects:
             if each.docstring and "```" not in each.docstring.value:
-                # `beam` has names of its own that are also those of callbacks.
                 public = {*pkg.exports, *PATHS} - {"metric", each.name}
-                if each.path.startswith("tfrankmetrics.beam"):
-                    public -= {*each.module.members}
                 link = functools.partial(_link, public)
                 text = NAME.sub(link, each.docstring.value)
                 if each in declared and each.name not in BASES:

@@ -1,7 +1,8 @@
 """Ranking metrics on Apache Beam, without TensorFlow Model Analysis.
 
-`EvaluateRows` and `EvaluateRun` are the transforms for `tfrankmetrics.evaluate_rows`
-and `tfrankmetrics.evaluate_run`, on any runner. The values are the same.
+`ComputeMetricsOfRows` and `ComputeMetricsOfRun` are the transforms for
+`tfrankmetrics.evaluate_rows` and `tfrankmetrics.evaluate_run`, on any runner. The
+values are the same.
 """
 
 from __future__ import annotations
@@ -45,10 +46,10 @@ from tfrankmetrics.rules import listed, shortened
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-__all__ = ["EvaluateRows", "EvaluateRun"]
+__all__ = ["ComputeMetricsOfRows", "ComputeMetricsOfRun"]
 
 
-class EvaluateRows(beam.PTransform):
+class ComputeMetricsOfRows(beam.PTransform):
     """Computes ranking metrics of rows with a query, a label and a score.
 
     >>> import apache_beam as beam
@@ -61,7 +62,7 @@ class EvaluateRows(beam.PTransform):
     ...     _ = (
     ...         pipeline
     ...         | beam.Create(rows)
-    ...         | EvaluateRows("user", "click", "score", ["mrr", "precision@1"])
+    ...         | ComputeMetricsOfRows("user", "click", "score", ["mrr", "precision@1"])
     ...         | beam.Map(print)
     ...     )
     {'num_queries': 2, 'mrr': 0.75, 'precision@1': 0.5}
@@ -134,7 +135,7 @@ class EvaluateRows(beam.PTransform):
         return _results(queries, self._combiner)
 
 
-class EvaluateRun(beam.PTransform):
+class ComputeMetricsOfRun(beam.PTransform):
     """Computes ranking metrics of predictions (a run) by judgments (qrels).
 
     >>> import apache_beam as beam
@@ -147,11 +148,11 @@ class EvaluateRun(beam.PTransform):
     ...         "qrels": pipeline | "Read qrels" >> beam.Create(qrels),
     ...         "run": pipeline | "Read run" >> beam.Create(run),
     ...     }
-    ...     _ = tables | EvaluateRun(["mrr", "recall@5"]) | beam.Map(print)
+    ...     _ = tables | ComputeMetricsOfRun(["mrr", "recall@5"]) | beam.Map(print)
     {'num_queries': 2, 'mrr': 0.25, 'recall@5': 0.25}
 
     The input is a dict of two PCollections, `qrels` and `run`, whose elements are as in
-    `EvaluateRows`. They are joined by query and item, with the rules of
+    `ComputeMetricsOfRows`. They are joined by query and item, with the rules of
     `tfrankmetrics.evaluate_run`. The counters of the pipeline in the namespace
     "tfrankmetrics" have the fields of `tfrankmetrics.RunCounts`.
 
@@ -164,15 +165,15 @@ class EvaluateRun(beam.PTransform):
         query, item, label, score: As in `tfrankmetrics.evaluate_run`.
         missing_queries, unjudged_queries, unjudged: As in `tfrankmetrics.evaluate_run`.
         separator: As in `tfrankmetrics.evaluate_run`.
-        **options: As in `EvaluateRows`. With `convention="trec_eval"`, here or in a
-            metric object, ties are broken as trec_eval does.
+        **options: As in `ComputeMetricsOfRows`. With `convention="trec_eval"`, here or
+            in a metric object, ties are broken as trec_eval does.
 
     Returns:
-        A PCollection of dicts, as in `EvaluateRows`.
+        A PCollection of dicts, as in `ComputeMetricsOfRows`.
 
     Raises:
-        ValueError: As in `EvaluateRows`. When the pipeline runs, also if a table
-            contains a pair of query and item twice, or the tables share no query.
+        ValueError: As in `ComputeMetricsOfRows`. When the pipeline runs, also if a
+            table contains a pair of query and item twice, or the tables share no query.
     """
 
     def __init__(
@@ -196,7 +197,7 @@ class EvaluateRun(beam.PTransform):
         require_names(names, sample_weight)
         by = names_of_slices(by)
         policies = Policies(missing_queries, unjudged_queries, unjudged)
-        policies.check("EvaluateRun")
+        policies.check("ComputeMetricsOfRun")
         named = _named(metrics, options, separator, by, have_items=True)
         self._columns = {
             "qrels": Columns("`qrels`", query, item, label, None, sample_weight, by),

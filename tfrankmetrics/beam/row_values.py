@@ -59,7 +59,7 @@ class Columns:
         return query, tuple(values)
 
 
-def require_names(columns: Mapping[str, Any], sample_weight: Any) -> None:
+def require_names(columns: Mapping[str, Any], sample_weight: Any = None) -> None:
     """Raises ValueError for an argument that is not the name of a column."""
     weight = {} if sample_weight is None else {"sample_weight": sample_weight}
     for argument, name in {**columns, **weight}.items():
@@ -72,14 +72,11 @@ def require_names(columns: Mapping[str, Any], sample_weight: Any) -> None:
 
 def names_of_slices(by: Any) -> tuple[str, ...]:
     """The columns that `by` names: none, one or several."""
-    names = () if by is None else (by,) if isinstance(by, str) else by
-    is_list = isinstance(names, (list, tuple))
-    if not is_list or not all(isinstance(name, str) and name for name in names):
-        raise ValueError(
-            "`by` must be the name of a column of the rows, or a list of names. "
-            f"Received: {shortened(by)}."
-        )
-    return tuple(names)
+    is_list = isinstance(by, (list, tuple))
+    names = () if by is None else tuple(by) if is_list else (by,)
+    for name in names:
+        require_names({"by": name})
+    return names
 
 
 def _cell(row: Any, name: str) -> Any:

@@ -34,18 +34,16 @@ from tfrankmetrics.evaluation.evaluate_run import (
 from tfrankmetrics.evaluation.join import (
     PairTable,
     as_in_trec_eval,
-    error_of_pair_twice,
     match_pairs,
 )
 from tfrankmetrics.evaluation.rows_by_query import Queries
 from tfrankmetrics.inputs.mistakes import (
     Asked,
-    LabelRules,
     refuse_signed_labels,
     warn,
     warn_of,
 )
-from tfrankmetrics.metrics.measure import Measure, label_rules
+from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.results.metric_values import NUM_QUERIES, RunCounts
 from tfrankmetrics.rules import shortened
 
@@ -74,7 +72,7 @@ class TableCombiner(Combiner, beam.CombineFn):
         self, named: Mapping[str, Measure], by: tuple[str, ...], score_name: str
     ) -> None:
         """`score_name` is the column of the scores."""
-        self._named = named
+        super().__init__(named)
         self._by = by
         self._score_name = score_name
         self._has_windows = False
@@ -88,16 +86,6 @@ class TableCombiner(Combiner, beam.CombineFn):
         combiner = copy.copy(self)
         combiner._has_windows = True
         return combiner
-
-    @property
-    def named(self) -> Mapping[str, Measure]:
-        """The metrics by their columns in the result."""
-        return self._named
-
-    @property
-    def rules(self) -> LabelRules:
-        """What the metrics make of labels."""
-        return label_rules(self.named.values())
 
     def evaluated(self, accumulator: Accumulator) -> Evaluated:
         """The metrics of the waiting queries that are included."""
@@ -228,17 +216,9 @@ class RunCombiner(TableCombiner):
         # Without rows, there are no columns.
         judged: list[Sequence] = [*zip(*rows["qrels"], strict=True)]
         predicted: list[Sequence] = [*zip(*rows["run"], strict=True)]
-        for table, columns in (("qrels", judged), ("run", predicted)):
-            items = columns[0] if columns else ()
-            if len({*items}) < len(items):
-                times = Counter(items)
-                twice = next(item for item in items if times[item] > 1)
-                raise ValueError(error_of_pair_twice(table, query, twice))
         of_query = self._same_in_query(query, *judged[2:])
         if predicted:
             predicted[1] = exact_scores(predicted[1]).tolist()
-        if not judged:  # the query is only counted
-            predicted = [column[:1] for column in predicted]
         number = sum(map(len, [*judged[:1], *predicted[:1]]))
         return GroupedQuery(query, judged[:2], predicted, *of_query), number
 

@@ -25,10 +25,9 @@ from tfrankmetrics.comparison.estimates import Difference, Mean
 from tfrankmetrics.comparison.models import Model, paired, read_models, samples_of
 from tfrankmetrics.comparison.query_tables import PerQuery
 from tfrankmetrics.comparison.significance import (
+    Pair,
     Sample,
     adjusted,
-    differs,
-    effective_numbers,
     intervals_of_differences,
     intervals_of_means,
     paired_test,
@@ -127,8 +126,10 @@ def compare(
         }
         for name, part in parts.items():
             means += _means(key, name, part, models[0])
-        for pair in itertools.combinations(parts.items(), 2):
-            differences += _differences(key, pair, models[0], run_test)
+        for names in itertools.combinations(parts, 2):
+            first, second = (parts[name] for name in names)
+            pair = Pair(first, second.rounded_like(first))
+            differences += _differences(key, names, pair, models[0], run_test)
     p = adjusted(np.array([each.p for each in differences]), correction).tolist()
     differences = [
         each._replace(adjusted_p=adjusted_p)
@@ -171,15 +172,15 @@ def _require_equal_weights(metrics: Sequence[str], samples: Sequence[Sample]) ->
 def _notes(values: Mapping, differences: Sequence[Difference]) -> list[str]:
     """Lines below the means: unmatched queries, and where NDCG and DCG disagree."""
     notes = counts_by_name(values)
-    found = {
-        (each.metric, each.models): round(each.difference, 12)  # rounding is 0
+    rounded = {
+        (each.metric, each.models): round(each.difference, 12)
         for each in differences
         if each.slice is None and not math.isnan(each.difference)
     }
     differing = [
         f"{' - '.join(reversed(pair))}, n{metric}"
-        for (metric, pair), difference in found.items()
-        if difference * found.get((f"n{metric}", pair), 0) < 0
+        for (metric, pair), difference in rounded.items()
+        if difference * rounded.get((f"n{metric}", pair), 0) < 0
     ]
     if differing:
         notes.append(
@@ -238,37 +239,33 @@ def _parts(
 
 def _means(key: tuple | None, name: str, sample: Sample, first: Model) -> list[Mean]:
     """The mean of each metric; the first model states the metrics."""
-    errors = standard_errors(sample.influences, sample.effective_numbers)
     ends = intervals_of_means(sample, first.ranges)
-    columns = sample.means, errors, *ends, sample.numbers
+    columns = sample.means, standard_errors(sample), *ends, sample.numbers
     rows = zip(first.metrics, *(each.tolist() for each in columns), strict=True)
     return [Mean(key, metric, name, *row) for metric, *row in rows]
 
 
 def _differences(
     key: tuple | None,
-    pair: Sequence[tuple[str, Sample]],
+    names: tuple[str, str],
+    pair: Pair,
     model: Model,
-    run_test: Callable[[Sample, Sample], tuple[np.ndarray, ...]],
+    run_test: Callable[[Pair], tuple[np.ndarray, ...]],
 ) -> list[Difference]:
     """The difference of two models in each metric; the model states the metrics."""
-    (name, first), (other_name, second) = pair
-    second = second.rounded_like(first)
-    numbers = effective_numbers(first, second)
-    errors = standard_errors(second.influences - first.influences, numbers)
-    low, high = intervals_of_differences(first, second, model.ranges)
-    p, smallest_p, directions = run_test(first, second)
+    low, high = intervals_of_differences(pair, model.ranges)
+    p, smallest_p, directions = run_test(pair)
+    first, second = pair.first, pair.second
     wins = (second.values > first.values).sum(axis=0)
     losses = (second.values < first.values).sum(axis=0)
     is_lower = [metric in model.lower_is_better for metric in model.metrics]
     wins, losses = np.where(is_lower, (losses, wins), (wins, losses))
     ties = first.numbers - wins - losses
-    differences = second.means - first.means
-    columns = [differences, errors, low, high, p, wins, losses, ties]
-    columns += [differs(first, second).sum(axis=0), numbers, smallest_p]
+    columns = [pair.means, standard_errors(pair), low, high, p, wins, losses, ties]
+    columns += [pair.is_different.sum(axis=0), pair.effective_numbers, smallest_p]
     rows = zip(*(each.tolist() for each in columns), strict=True)
-    is_opposed = (directions * differences < 0).tolist()
+    is_opposed = (directions * pair.means < 0).tolist()
     return [
-        Difference(key, metric, (name, other_name), *row, is_opposed=opposed)
+        Difference(key, metric, names, *row, is_opposed=opposed)
         for metric, row, opposed in zip(model.metrics, rows, is_opposed, strict=True)
     ]

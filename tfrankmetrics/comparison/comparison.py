@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import collections
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -17,14 +18,16 @@ from tfrankmetrics.comparison.gate import (
     decide,
     slices_to_decide,
 )
-from tfrankmetrics.comparison.plots import Row, plot_gains, plot_intervals
+from tfrankmetrics.comparison.plots import Row, plot_improvements, plot_intervals
 from tfrankmetrics.comparison.query_tables import PerQuery, QueryTable
 from tfrankmetrics.installation import require
 from tfrankmetrics.results.axes import chosen_metrics
 from tfrankmetrics.results.text_tables import Cell, Table, label_of_all
-from tfrankmetrics.rules import check_option, listed
+from tfrankmetrics.rules import Positive, check_option, listed, shortened
 
 MOST_NAMED = 3  # comparisons in a sentence
+# The name of the column: the first that is not the name of a model.
+IMPROVEMENT = ("improvement", "improvement of the query", "improvement of each query")
 Content = Literal["means", "differences"]
 
 
@@ -189,22 +192,22 @@ class Comparison:
         number: int = 10,
         in_slice: Key | None = None,
     ) -> QueryTable:
-        """The queries that gained most, and those that lost most.
+        """The queries that improved most, and those that worsened most.
 
         >>> from tfrankmetrics import compare
         >>> old = {"query": ["a", "b", "c"], "mrr": [1.0, 0.5, 0.2]}
         >>> new = {"query": ["a", "b", "c"], "mrr": [0.5, 0.5, 1.0]}
         >>> compare({"old": old, "new": new}).movers("mrr", "old")
-        query     old     new     gain
-        c      0.2000  1.0000  +0.8000
-        a      1.0000  0.5000  -0.5000
-        mrr from 'old' to 'new'; queries that gained: 1, that lost: 1.
+        query     old     new  improvement
+        c      0.2000  1.0000      +0.8000
+        a      1.0000  0.5000      -0.5000
+        mrr from 'old' to 'new'; queries that improved: 1, that worsened: 1.
 
         Args:
             metric: The metric.
             baseline: The model to start from.
             model: The other model; may be omitted if there are two.
-            number: At most how many queries that gained, and that lost.
+            number: At most how many queries that improved, and that worsened.
             in_slice: A slice of `by=`, whose queries to show; by default all.
 
         Returns:
@@ -214,8 +217,23 @@ class Comparison:
         Raises:
             ValueError: A name is not one of those compared.
         """
+        check_option("movers", "number", number, Positive)
         model = self._per_query.other_model(baseline, model)
-        return self._per_query.movers(metric, baseline, model, number, in_slice)
+        queries = self._per_query.queries_of(in_slice)
+        improvements = self._per_query.improvements(metric, baseline, model)
+        queries = queries[np.argsort(-improvements[queries], kind="stable")]
+        improved = queries[improvements[queries] > 0]
+        worsened = queries[improvements[queries] < 0]
+        models = baseline, model
+        columns = {name: self._per_query.column(name, metric) for name in models}
+        column = next(name for name in IMPROVEMENT if name not in models)
+        return self._per_query.table(
+            np.append(improved[:number], worsened[-number:]),
+            {**columns, column: improvements},
+            f"{metric} from {baseline!r} to {model!r}{_where(in_slice)}; queries that "
+            f"improved: {len(improved):,}, that worsened: {len(worsened):,}.",
+            signed=column,
+        )
 
     def worst_queries(
         self, metric: str, model: str, *, number: int = 10, in_slice: Key | None = None
@@ -227,7 +245,17 @@ class Comparison:
 
         Raises ValueError for a name that is not one of those compared.
         """
-        return self._per_query.worst(metric, model, number, in_slice)
+        check_option("worst_queries", "number", number, Positive)
+        queries = self._per_query.queries_of(in_slice)
+        values = self._per_query.column(model, metric)
+        without = self._per_query.column(model, metric, "without_relevant")
+        note = f"{metric}: the worst queries of {model!r}{_where(in_slice)}."
+        if num_without := np.count_nonzero(without[queries]):
+            note += f" Queries without relevant items, left out: {num_without:,}."
+        shown = queries[~(np.isnan(values) | without)[queries]]
+        ascending = self._per_query.sign(metric) * values[shown]
+        shown = shown[np.argsort(ascending, kind="stable")][:number]
+        return self._per_query.table(shown, {model: values}, note)
 
     def plot(self, *metrics: str) -> np.ndarray:
         """Plots the differences with their intervals, or the means of one model.
@@ -262,9 +290,9 @@ class Comparison:
         model: str | None = None,
         in_slice: Key | None = None,
     ) -> Axes:
-        """Plots the gain of each query from the baseline to the model, sorted.
+        """Plots the improvement of each query from baseline to model, sorted.
 
-        A gain is a rise of the value, or a fall if lower values are better.
+        It is the rise of the value, or the fall if lower values are better.
 
         Args:
             metric: The metric.
@@ -279,8 +307,9 @@ class Comparison:
             ValueError: A name is not one of those compared.
         """
         model = self._per_query.other_model(baseline, model)
-        gains = self._per_query.gains(metric, baseline, model, in_slice)
-        return plot_gains(gains, metric, (baseline, model))
+        improvements = self._per_query.improvements(metric, baseline, model)
+        shown = improvements[self._per_query.queries_of(in_slice)]
+        return plot_improvements(shown, metric, (baseline, model))
 
     def _slice_labels(self, each: Mean | Difference) -> list[str]:
         """The texts in the columns of slices."""
@@ -310,16 +339,18 @@ class Comparison:
     def _table_of_means(self) -> Table:
         models = [*dict.fromkeys(each.model for each in self.means)]
         letters = {model: _letter(i) for i, model in enumerate(models)}
+        marks: dict[tuple, str] = collections.defaultdict(str)
+        for each in self.differences:
+            if not each.is_significant:
+                continue
+            worse, better = each.models
+            if each.difference * self._per_query.sign(each.metric) < 0:
+                worse, better = better, worse
+            marks[each.slice, each.metric, better] += letters[worse]
         means: dict[tuple, list[Mean]] = {}
         for each in self.means:
             means.setdefault((each.slice, each.metric), []).append(each)
-        differences: dict[tuple, list[Difference]] = {}
-        for each in self.differences:
-            differences.setdefault((each.slice, each.metric), []).append(each)
-        rows = [
-            self._row_of_means(each, differences.get(key, []), letters)
-            for key, each in means.items()
-        ]
+        rows = [self._row_of_means(each, marks) for each in means.values()]
         names = [f"{m} ({letters[m]})" if len(models) > 1 else m for m in models]
         note = "Mean [95% interval]."
         if len(models) > 1:
@@ -332,20 +363,10 @@ class Comparison:
         return Table(header, rows, len(self.by) + 1, [note, *self._notes])
 
     def _row_of_means(
-        self,
-        means: Sequence[Mean],
-        differences: Sequence[Difference],
-        letters: dict[str, str],
+        self, means: Sequence[Mean], letters: Mapping[tuple, str]
     ) -> list[Cell]:
-        """The means of all models, with the letters of the worse ones."""
+        """The means of all models, each with the letters of the worse ones."""
         sign = self._per_query.sign(means[0].metric)
-        worse = {each.model: "" for each in means}
-        for each in differences:
-            if each.is_significant:
-                first, second = each.models
-                if each.difference * sign < 0:
-                    first, second = second, first
-                worse[second] += letters[first]
         signed = [sign * each.mean for each in means if not math.isnan(each.mean)]
         best = sign * max(signed) if len(means) > 1 and signed else None
         texts = [
@@ -358,7 +379,7 @@ class Comparison:
             text = "-" if math.isnan(each.mean) else f"{each.mean:.4f}"
             if not math.isnan(each.high):  # one query has no interval
                 text += f" [{each.low:.4f}, {each.high:.4f}]"
-            marks = "".join(sorted(worse[each.model]))
+            marks = "".join(sorted(letters[each.slice, each.metric, each.model]))
             cells.append(Cell(text, each.mean == best, marks))
         return cells
 
@@ -383,48 +404,34 @@ class Comparison:
                 f"; p-values adjusted for {self._num_tests} comparisons "
                 f"({self._correction})"
             )
-        notes = [f"{note}.", self._too_few(), self._opposed(), self._reweighted()]
-        notes = [*filter(None, notes)]
-        return Table(header, rows, len(self.by) + 2, notes)
+        return Table(header, rows, len(self.by) + 2, [f"{note}.", *self._warnings()])
 
-    def _too_few(self) -> str:
-        """A line on the comparisons that no outcome would make significant, if any."""
+    def _warnings(self) -> Iterator[str]:
+        """Lines on comparisons whose p-value or ties say less than they seem to."""
         factor = self._num_tests if self._correction == "bonferroni" else 1
-        few = [
-            f"{self._named(each)} ({each.differing}: p >= {each.smallest_p:.3g})"
-            for each in self.differences
-            if each.smallest_p * factor >= SIGNIFICANT and not math.isnan(each.p)
-        ]
-        return _line("Too few queries differ for p < 0.05 in any outcome", few)
-
-    def _opposed(self) -> str:
-        """A line on p-values below 0.05 of ranks that oppose the mean, if any."""
-        opposed = [
-            self._named(each)
-            for each in self.differences
-            if each.is_opposed and each.adjusted_p < SIGNIFICANT
-        ]
-        return _line("Not significant, as the ranks oppose the difference", opposed)
-
-    def _reweighted(self) -> str:
-        """A line on ties whose weights differ, as those of micro averages, if any."""
-        named = [
-            self._named(each)
-            for each in self.differences
-            if each.differing > each.wins + each.losses
-        ]
-        return _line("Ties of different weights, which may change the means", named)
-
-    def _named(self, each: Difference) -> str:
-        return f"{', '.join([*self._slice_labels(each), _models(each)])}, {each.metric}"
+        few, opposed, reweighted = [], [], []
+        for each in self.differences:
+            texts = [*self._slice_labels(each), _models(each), each.metric]
+            name = ", ".join(filter(None, texts))  # "all" has no second label
+            if each.smallest_p * factor >= SIGNIFICANT and not math.isnan(each.p):
+                few.append(f"{name} ({each.differing}: p >= {each.smallest_p:.3g})")
+            if each.is_opposed and each.adjusted_p < SIGNIFICANT:
+                opposed.append(name)
+            if each.differing > each.wins + each.losses:  # as those of micro averages
+                reweighted.append(name)
+        for start, names in (
+            ("Too few queries differ for p < 0.05 in any outcome", few),
+            ("Not significant, as the ranks oppose the difference", opposed),
+            ("Ties of different weights, which may change the means", reweighted),
+        ):
+            more = len(names) - MOST_NAMED
+            if names:
+                end = f"; and {more} more." if more > 0 else "."
+                yield f"{start}: {'; '.join(names[:MOST_NAMED])}{end}"
 
 
-def _line(start: str, named: Sequence[str]) -> str:
-    """A line below a table that names comparisons; empty without any."""
-    if not named:
-        return ""
-    more = f"; and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
-    return f"{start}: {'; '.join(named[:MOST_NAMED])}{more}."
+def _where(in_slice: Any) -> str:
+    return "" if in_slice is None else f", in the slice {shortened(in_slice)}"
 
 
 def _models(each: Mean | Difference) -> str:

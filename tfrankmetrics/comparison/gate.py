@@ -45,7 +45,7 @@ def decide(
     Args:
         differences: The differences of the baseline and the model, one for each slice.
         baseline: The model to be replaced.
-        margin: The largest loss, or the smallest gain, that does not matter.
+        margin: The largest loss, or the smallest improvement, that does not matter.
         policy: "not_worse" or "better".
         sign: -1 if lower values of the metric are better, and otherwise 1.
     """
@@ -70,7 +70,7 @@ def _decision_in(
     if model == baseline:
         model, sign = each.models[0], -sign
     ends = sign * each.low, sign * each.high
-    low, high, gain = min(ends), max(ends), sign * each.difference
+    low, high, improvement = min(ends), max(ends), sign * each.difference
     where = "" if each.slice is None else f" in the slice {listed(each.slice)}"
     start = f"{each.metric} of {model!r}{where} is "
     if policy == "not_worse" and each.queries > 1 and not each.differing:
@@ -87,24 +87,22 @@ def _decision_in(
         limit = f"at most {high:+.4f}" if is_worse else f"at least {low:+.4f}"
         reason = (
             f"{verb} than that of {baseline!r} by {margin:g} or more: "
-            f"its gain is {gain:+.4f}, and {limit} by the 95% interval."
+            f"its improvement is {improvement:+.4f}, and {limit} by the 95% interval."
         )
         return Decision(passed, start + reason)
-    passed = each.is_significant and gain > margin
+    passed = each.is_significant and improvement > margin
     verb = "better" if passed else "not shown to be better"
     by = f" by more than {margin:g}" if margin else ""
     condition = ", where p < 0.05 is required"
-    if each.is_significant and gain < 0:
+    if each.is_significant and improvement < 0:
         verb, by, condition = "worse", "", ""
-    elif gain <= margin:
-        condition = f", where a gain above {margin:g} is required"
+    elif improvement <= margin:
+        condition = f", where an improvement above {margin:g} is required"
     elif each.is_opposed:
         condition = ", but by their ranks, the queries differ in the other direction"
     p = "p < 0.001" if each.adjusted_p < 0.001 else f"p = {each.adjusted_p:.3f}"
-    reason = (
-        f"{verb} than that of {baseline!r}{by}: its gain is {gain:+.4f}, with "
-        f"{p}{condition}."
-    )
+    reason = f"{verb} than that of {baseline!r}{by}: "
+    reason += f"its improvement is {improvement:+.4f}, with {p}{condition}."
     return Decision(passed, start + reason)
 
 

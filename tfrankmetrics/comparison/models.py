@@ -43,6 +43,12 @@ class Model(NamedTuple):
         """The number of queries."""
         return len(self.values)
 
+    def take(self, numbers: Sequence[int], axis: int) -> Model:
+        """The arrays of some queries (axis 0) or of some metrics (axis 1)."""
+        names = "values", "weights", "without_relevant"
+        arrays = {name: getattr(self, name).take(numbers, axis) for name in names}
+        return self._replace(**arrays)
+
 
 def read_models(values: Any, by: Any) -> list[Model]:
     """Checks the values of models. The columns of the keys `by` are slices."""
@@ -98,12 +104,7 @@ def _with_metrics_of(first: Model, model: Model) -> Model:
         )
     # Ranges, and which metrics are better if lower, are read of the first model only.
     order = [model.metrics.index(name) for name in first.metrics]
-    return model._replace(
-        values=model.values.take(order, axis=1),
-        weights=model.weights.take(order, axis=1),
-        without_relevant=model.without_relevant.take(order, axis=1),
-        metrics=first.metrics,
-    )
+    return model.take(order, axis=1)._replace(metrics=first.metrics)
 
 
 def _model(name: str, values: Any, slices: Sequence[str]) -> Model:
@@ -263,13 +264,11 @@ def paired(models: list[Model], unpaired: str) -> tuple[list[Model], np.ndarray,
     is_common = [all(query in row for row in rows) for query in first.ids]
     ids = list(itertools.compress(first.ids, is_common))
     _require_common_queries(models, rows, ids, unpaired)
-    result = []
-    for model, row in zip(models, rows, strict=True):
-        order = [row[query] for query in ids]
-        by_query = ("values", "weights", "without_relevant")
-        chosen = {name: getattr(model, name)[order] for name in by_query}
-        result.append(model._replace(ids=ids, **chosen))
-    return result, np.array(is_common), len(set().union(*rows)) - len(ids)
+    models = [
+        model.take([row[query] for query in ids], axis=0)._replace(ids=ids)
+        for model, row in zip(models, rows, strict=True)
+    ]
+    return models, np.array(is_common), len(set().union(*rows)) - len(ids)
 
 
 def _require_common_queries(

@@ -80,21 +80,26 @@ def _add_legend(axes: Any, series: Sequence[str], are_differences: bool) -> None
         )
 
 
-def plot_gains(gains: np.ndarray, metric: str, models: tuple[str, str]) -> Any:
-    """The gain of each query, from the largest loss to the largest gain."""
+def plot_improvements(
+    improvements: np.ndarray, metric: str, models: tuple[str, str]
+) -> Any:
+    """The improvement of each query, from the lowest to the highest."""
     pyplot = require("matplotlib.pyplot", "`plot_queries`")
-    gains = np.sort(gains[~np.isnan(gains)])
-    if not len(gains):
+    ascending = np.sort(improvements[~np.isnan(improvements)])
+    number = len(ascending)
+    if not number:
         raise ValueError("A plot requires a query with a value. Received: none.")
     _, axis = pyplot.subplots(figsize=(6, 3), layout="constrained")
-    edges, heights = np.arange(len(gains) + 1), np.append(gains, gains[-1])
+    edges, heights = np.arange(number + 1), np.append(ascending, ascending[-1])
     for color, part in (("C3", np.minimum(heights, 0)), ("C0", np.maximum(heights, 0))):
         axis.fill_between(edges, part, step="post", color=color, linewidth=0)
     axis.axhline(0, color="black", linewidth=0.8)
-    gained, lost = int((gains > 0).sum()), int((gains < 0).sum())
-    same = len(gains) - gained - lost
-    axis.set_title(f"{lost:,} lost, {gained:,} gained, {same:,} unchanged", fontsize=10)
-    label = f"gain in {without_tex(metric)}\n({without_tex(' to '.join(models))})"
-    axis.set(xlabel=f"{len(gains):,} queries, sorted", ylabel=label, xticks=[])
+    improved, worsened = int((ascending > 0).sum()), int((ascending < 0).sum())
+    title = f"{worsened:,} worsened, {improved:,} improved, "
+    title += f"{number - improved - worsened:,} unchanged"
+    axis.set_title(title, fontsize=10)
+    from_to = without_tex(" to ".join(models))
+    label = f"improvement in {without_tex(metric)}\n({from_to})"
+    axis.set(xlabel=f"{number:,} queries, sorted", ylabel=label, xticks=[])
     axis.margins(x=0)
     return axis

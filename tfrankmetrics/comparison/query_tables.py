@@ -13,10 +13,7 @@ from tfrankmetrics.comparison.models import Model
 from tfrankmetrics.comparison.significance import ROUNDING
 from tfrankmetrics.installation import require
 from tfrankmetrics.results.text_tables import Cell, ShownAsTable, Table
-from tfrankmetrics.rules import Positive, check_option, listed, shortened
-
-# Names of the column of gains: the first that is not the name of a model.
-GAINS = ("gain", "gain of the query", "gain of each query")
+from tfrankmetrics.rules import listed, shortened
 
 
 class QueryTable(ShownAsTable):
@@ -32,11 +29,11 @@ class QueryTable(ShownAsTable):
         queries: Sequence[Any],
         columns: Mapping[str, Sequence[float]],
         note: str,
-        gain: str | None = None,
+        signed: str | None = None,
     ) -> None:
-        """`gain` names the column of gains, if there is one."""
+        """`signed` names the column whose numbers have a sign, if there is one."""
         self.queries, self.columns, self._note = [*queries], dict(columns), note
-        self._gain = gain
+        self._signed = signed
 
     def to_pandas(self) -> DataFrame:
         """A pandas frame with a row for each query."""
@@ -46,7 +43,7 @@ class QueryTable(ShownAsTable):
     def _table(self) -> Table:
         columns = [[Cell(str(query)) for query in self.queries]]
         for name, values in self.columns.items():
-            form = "+.4f" if name == self._gain else ".4f"
+            form = "+.4f" if name == self._signed else ".4f"
             columns.append([Cell(format(value, form)) for value in values])
         rows = [*zip(*columns, strict=True)]
         return Table(["query", *self.columns], rows, 1, [self._note])
@@ -91,74 +88,23 @@ class PerQuery(NamedTuple):
         """1 for a metric whose higher values are better, and otherwise -1."""
         return -1 if metric in self.models[0].lower_is_better else 1
 
-    def gains(
-        self, metric: str, baseline: str, model: str, in_slice: Any
-    ) -> np.ndarray:
-        """How much better the model is in each query of a slice, NaN without a value.
-
-        The gain of values that are equal up to rounding is 0.
-        """
-        chosen = self._queries(in_slice)
-        old, new = (self._column(name, metric)[chosen] for name in (baseline, model))
-        gains = self.sign(metric) * (new - old)
-        gains[np.isclose(new, old, rtol=ROUNDING, atol=0)] = 0
-        return gains
-
-    def movers(
-        self, metric: str, baseline: str, model: str, number: int, in_slice: Any
-    ) -> QueryTable:
-        """The queries with the largest gains, then those with the largest losses."""
-        check_option("movers", "number", number, Positive)
-        gains = self.gains(metric, baseline, model, in_slice)
-        order = np.argsort(-gains, kind="stable")  # NaN is last
-        gained = order[gains[order] > 0][:number]
-        lost = order[gains[order] < 0][-number:]
-        note = (
-            f"{metric} from {baseline!r} to {model!r}{_where(in_slice)}; queries that "
-            f"gained: {(gains > 0).sum():,}, that lost: {(gains < 0).sum():,}."
-        )
-        gain = next(each for each in GAINS if each not in (baseline, model))
-        chosen, shown = self._queries(in_slice), np.concatenate([gained, lost])
-        values = {n: self._column(n, metric)[chosen] for n in (baseline, model)}
-        return self._query_table(chosen, shown, {**values, gain: gains}, note, gain)
-
-    def worst(self, metric: str, model: str, number: int, in_slice: Any) -> QueryTable:
-        """The worst values of a model, without queries that lack relevant items."""
-        check_option("worst_queries", "number", number, Positive)
-        chosen = self._queries(in_slice)
-        values = self._column(model, metric)[chosen]
-        order = np.argsort(self.sign(metric) * values, kind="stable")
-        without = self._column(model, metric, "without_relevant")[chosen]
-        shown = order[~(np.isnan(values) | without)[order]][:number]
-        note = f"{metric}: the worst queries of {model!r}{_where(in_slice)}."
-        if without.any():
-            note += f" Queries without relevant items, left out: {without.sum():,}."
-        return self._query_table(chosen, shown, {model: values}, note)
-
-    def _query_table(
-        self,
-        chosen: np.ndarray,
-        shown: np.ndarray,
-        columns: Mapping[str, np.ndarray],
-        note: str,
-        gain: str | None = None,
-    ) -> QueryTable:
-        ids, queries = self.models[0].ids, chosen[shown].tolist()
-        return QueryTable(
-            [ids[query] for query in queries] if ids else queries,
-            {name: values[shown].tolist() for name, values in columns.items()},
-            note,
-            gain,
-        )
-
-    def _column(self, model: str, metric: str, of: str = "values") -> np.ndarray:
+    def column(self, model: str, metric: str, of: str = "values") -> np.ndarray:
+        """The values of a model in a metric, or another array `of` the model."""
         by_name = {each.name: each for each in self.models}
         _require_compared("model", model, [*by_name])
         _require_compared("metric", metric, self.models[0].metrics)
-        column = self.models[0].metrics.index(metric)
-        return getattr(by_name[model], of)[:, column]
+        return getattr(by_name[model], of)[:, self.models[0].metrics.index(metric)]
 
-    def _queries(self, in_slice: Any) -> np.ndarray:
+    def improvements(self, metric: str, baseline: str, model: str) -> np.ndarray:
+        """How much better the model is in each query, NaN without a value.
+
+        It is 0 if the values are equal up to rounding.
+        """
+        old, new = (self.column(name, metric) for name in (baseline, model))
+        is_equal = np.isclose(new, old, rtol=ROUNDING, atol=0)
+        return np.where(is_equal, 0, self.sign(metric) * (new - old))
+
+    def queries_of(self, in_slice: Any) -> np.ndarray:
         """The numbers of the queries of a slice, or of all."""
         if in_slice is None:
             return np.arange(self.models[0].num_queries)
@@ -177,6 +123,19 @@ class PerQuery(NamedTuple):
             )
         return np.flatnonzero(self.slices.of_query == keys.index(key))
 
+    def table(
+        self,
+        queries: np.ndarray,
+        columns: Mapping[str, np.ndarray],
+        note: str,
+        signed: str | None = None,
+    ) -> QueryTable:
+        """Some queries by their numbers, with columns of all queries."""
+        ids, numbers = self.models[0].ids, queries.tolist()
+        names = [ids[number] for number in numbers] if ids else numbers
+        values = {name: each[queries].tolist() for name, each in columns.items()}
+        return QueryTable(names, values, note, signed)
+
 
 def _require_compared(name: str, value: Any, known: Sequence[str]) -> None:
     """Raises ValueError for a metric or a model that was not compared."""
@@ -185,7 +144,3 @@ def _require_compared(name: str, value: Any, known: Sequence[str]) -> None:
             f"`{name}` must be one of those compared: {listed(known)}. Received: "
             f"{shortened(value)}."
         )
-
-
-def _where(in_slice: Any) -> str:
-    return "" if in_slice is None else f", in the slice {shortened(in_slice)}"

@@ -36,12 +36,13 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
 from tfrankmetrics.comparison.signed_ranks import wilcoxon_test
+from tfrankmetrics.compute.sums import means_of_sums, sums_of
 from tfrankmetrics.installation import require
 
 ROUNDING = 1e-12  # a relative difference up to this one is rounding
@@ -104,7 +105,7 @@ class Sample:
     def means(self) -> np.ndarray:
         """The mean of each metric; NaN if no query is included."""
         with np.errstate(invalid="ignore"):
-            return (self.weights * self.values).sum(axis=0) / self.totals
+            return means_of_sums(sums_of(self.values.T, self.weights.T))
 
     @functools.cached_property
     def influences(self) -> np.ndarray:
@@ -115,9 +116,14 @@ class Sample:
             return moved
 
     @functools.cached_property
+    def is_included(self) -> np.ndarray:
+        """Which queries are included in each metric, `[queries, metrics]`."""
+        return self.weights > 0
+
+    @functools.cached_property
     def numbers(self) -> np.ndarray:
         """The number of queries included in each metric."""
-        return np.count_nonzero(self.weights, axis=0)
+        return self.is_included.sum(axis=0)
 
     @functools.cached_property
     def effective_numbers(self) -> np.ndarray:
@@ -131,13 +137,48 @@ class Sample:
         return parts.sum(axis=0) ** 2 / np.maximum(squares, 1)
 
 
-def effective_numbers(*samples: Sample) -> np.ndarray:
-    """The effective number of queries; of a difference, the smaller one of both."""
-    return np.min([each.effective_numbers for each in samples], axis=0)
+@dataclasses.dataclass(frozen=True, eq=False)
+class Pair:
+    """Two models in the same queries: the differences, the second minus the first."""
+
+    first: Sample
+    second: Sample
+
+    @functools.cached_property
+    def means(self) -> np.ndarray:
+        """The difference of the means of each metric."""
+        return self.second.means - self.first.means
+
+    @functools.cached_property
+    def influences(self) -> np.ndarray:
+        """The influence of each query on each difference, `[queries, metrics]`."""
+        return self.second.influences - self.first.influences
+
+    @functools.cached_property
+    def effective_numbers(self) -> np.ndarray:
+        """The effective number of queries: the smaller one of both models."""
+        return np.minimum(self.first.effective_numbers, self.second.effective_numbers)
+
+    @functools.cached_property
+    def largest(self) -> np.ndarray:
+        """The largest absolute value of each metric, of both models."""
+        return np.maximum(self.first.largest, self.second.largest)
+
+    @functools.cached_property
+    def is_included(self) -> np.ndarray:
+        """Which queries are included in each metric of either model."""
+        return self.first.is_included | self.second.is_included
+
+    @functools.cached_property
+    def is_different(self) -> np.ndarray:
+        """Whether a swap of each query changes a mean, `[queries, metrics]`."""
+        products, weights = np.split(self.first.terms != self.second.terms, 2, axis=1)
+        return products | weights
 
 
-def standard_errors(influences: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+def standard_errors(of: Sample | Pair) -> np.ndarray:
     """The standard error of each metric, NaN for fewer than two effective queries."""
+    numbers, influences = of.effective_numbers, of.influences
     with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
         factors = np.where(numbers > 1, numbers / (numbers - 1), np.nan)
         return np.sqrt(factors * np.einsum("qm,qm->m", influences, influences))
@@ -153,56 +194,47 @@ def intervals_of_means(sample: Sample, ranges: np.ndarray) -> np.ndarray:
         sample: The values and weights of the queries.
         ranges: The lowest and highest possible values, `[2, metrics]`; may be infinite.
     """
-    found = _intervals(sample.means, sample.values, sample.influences, ranges, sample)
+    ends = _intervals(sample, sample.values, ranges)
     # Shares: all values are 0 or 1, with equal weights.
     distances = np.minimum(np.abs(sample.values), np.abs(sample.values - 1))
     is_share = (distances <= ROUNDING).all(axis=0)
     is_share &= (ranges == [[0], [1]]).all(axis=0)
-    is_counted = sample.weights > 0
+    is_counted = sample.is_included
     lightest = np.min(sample.weights, axis=0, initial=np.inf, where=is_counted)
     is_share &= lightest == sample.weights.max(axis=0, initial=0)
-    if is_share.any():
-        hits = np.round((sample.values * is_counted).sum(axis=0))
-        misses, tail = sample.numbers - hits, (1 - CONFIDENCE) / 2
-        inverse = _scipy("special").betaincinv
-        low = np.where(hits > 0, inverse(hits, misses + 1, tail), 0)
-        high = np.where(misses > 0, inverse(hits + 1, misses, 1 - tail), 1)
-        exact = np.where(sample.numbers > 1, [low, high], np.nan)
-        found = np.where(is_share, exact, found)
-    return found
+    if not is_share.any():
+        return ends
+    hits = np.round((sample.values * is_counted).sum(axis=0))
+    misses, tail = sample.numbers - hits, (1 - CONFIDENCE) / 2
+    inverse = _scipy("special").betaincinv
+    low = np.where(hits > 0, inverse(hits, misses + 1, tail), 0)
+    high = np.where(misses > 0, inverse(hits + 1, misses, 1 - tail), 1)
+    exact = np.where(sample.numbers > 1, [low, high], np.nan)
+    return np.where(is_share, exact, ends)
 
 
-def intervals_of_differences(
-    first: Sample, second: Sample, ranges: np.ndarray
-) -> np.ndarray:
-    """The same for the differences of means, the second sample minus the first.
+def intervals_of_differences(pair: Pair, ranges: np.ndarray) -> np.ndarray:
+    """The same for the differences of means.
 
     Where the models weight queries differently, the difference may be beyond the
     difference of any query. There, each query has the value at which it would have the
     same influence on an unweighted mean.
     """
-    means, influences = second.means - first.means, second.influences - first.influences
+    first, second = pair.first, pair.second
     ranges = ranges - ranges[::-1]
-    influenced = means + first.numbers * influences
+    influenced = pair.means + first.numbers * pair.influences
     values = np.where(
         (first.weights == second.weights).all(axis=0),
         second.values - first.values,
         np.clip(influenced, *ranges),
     )
-    return _intervals(means, values, influences, ranges, first, second)
+    return _intervals(pair, values, ranges)
 
 
-def _intervals(
-    means: np.ndarray,
-    values: np.ndarray,
-    influences: np.ndarray,
-    ranges: np.ndarray,
-    *samples: Sample,
-) -> np.ndarray:
+def _intervals(of: Sample | Pair, values: np.ndarray, ranges: np.ndarray) -> np.ndarray:
     """Intervals from the values of queries, or from their differences."""
-    special = _scipy("special")
-    low, high = _ends(values, ranges, samples)
-    number = effective_numbers(*samples)
+    means, influences, number = of.means, of.influences, of.effective_numbers
+    low, high = _ends(of, values, ranges)
     total = number + 2 * WEIGHT_OF_END
     with np.errstate(all="ignore"):  # of metrics without an interval
         # The mean and the variance of the Bayesian bootstrap, with the two ends.
@@ -217,24 +249,25 @@ def _intervals(
         concentration = place * (1 - place) * width**2 / variance - 1
         shape = place * concentration, (1 - place) * concentration
         tails = np.array([[1 - CONFIDENCE], [1 + CONFIDENCE]]) / 2
-        found = low + width * special.betaincinv(*shape, tails)
-        # Wider, as Student's t distribution is wider than the normal one.
-        degrees = np.maximum(number - 1, 1)
-        wider = special.stdtrit(degrees, tails[1]) / special.ndtri(tails[1])
-        found = np.clip(means + (found - means) * wider, low, high)
-    return np.where(number > 1, found, np.nan)
+        ends = low + width * _scipy("special").betaincinv(*shape, tails)
+        ends = np.clip(means + (ends - means) * _wider_than_normal(number), low, high)
+    return np.where(number > 1, ends, np.nan)
+
+
+def _wider_than_normal(numbers: np.ndarray) -> np.ndarray:
+    """How much wider Student's t distribution is, by the effective numbers."""
+    special, tail = _scipy("special"), (1 + CONFIDENCE) / 2
+    return special.stdtrit(np.maximum(numbers - 1, 1), tail) / special.ndtri(tail)
 
 
 def _ends(
-    values: np.ndarray, ranges: np.ndarray, samples: Sequence[Sample]
+    of: Sample | Pair, values: np.ndarray, ranges: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """The lowest and the highest value that may occur; infinite if unknown."""
-    is_included = np.any([each.weights > 0 for each in samples], axis=0)
-    lowest = np.min(values, axis=0, initial=np.inf, where=is_included)
-    highest = np.max(values, axis=0, initial=-np.inf, where=is_included)
-    rounding = ROUNDING * np.max([each.largest for each in samples], axis=0)
+    lowest = np.min(values, axis=0, initial=np.inf, where=of.is_included)
+    highest = np.max(values, axis=0, initial=-np.inf, where=of.is_included)
     beyond = BEYOND * (highest - lowest)
-    is_equal = highest - lowest <= rounding
+    is_equal = highest - lowest <= ROUNDING * of.largest
     low, high = np.minimum(ranges[0], lowest), np.maximum(ranges[1], highest)
     return (
         np.where(is_equal, low, np.maximum(low, lowest - beyond)),
@@ -243,7 +276,7 @@ def _ends(
 
 
 def paired_test(
-    first: Sample, second: Sample, test: str, resamples: int, seed: int
+    pair: Pair, test: str, resamples: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Two-sided p-values of each metric, and the smallest that any outcome could have.
 
@@ -255,84 +288,73 @@ def paired_test(
     of the 2^m swaps lead to the largest difference, to swap no query, and to swap all.
     With random swaps, the p-value is at least 1 / (number of swaps + 1).
     """
-    no_limit, differences = np.zeros(len(first.numbers)), second.means - first.means
-    if test == "t":
-        return _t_test(first, second), no_limit, differences
-    if test == "bootstrap":
-        p = _bootstrap_test(first, second, resamples, seed)
-        return p, no_limit, differences
-    num_different = differs(first, second).sum(axis=0)
+    num_different = pair.is_different.sum(axis=0)
     limit = np.minimum(1.0, 2.0 ** (1.0 - num_different))
-    if test == "wilcoxon":
-        p, rank_sums = _wilcoxon_tests(first, second)
-        return p, limit, rank_sums
+    match test:
+        case "t":
+            return _t_test(pair), np.zeros_like(limit), pair.means
+        case "bootstrap":
+            p = _bootstrap_test(pair, resamples, seed)
+            return p, np.zeros_like(limit), pair.means
+        case "wilcoxon":
+            p, rank_sums = _wilcoxon_tests(pair)
+            return p, limit, rank_sums
     is_random = num_different > np.log2(resamples)
     limit[is_random] = np.maximum(limit[is_random], 1 / (resamples + 1))
-    return _randomization_test(first, second, resamples, seed), limit, differences
+    return _randomization_test(pair, is_random, resamples, seed), limit, pair.means
 
 
-def _wilcoxon_tests(first: Sample, second: Sample) -> tuple[np.ndarray, np.ndarray]:
+def _wilcoxon_tests(pair: Pair) -> tuple[np.ndarray, np.ndarray]:
     """p-values of Wilcoxon's test, and the sums of the signed ranks."""
-    rounding = ROUNDING * np.maximum(first.largest, second.largest)
-    found = []
-    for metric, is_included in enumerate((first.weights > 0).T):
-        values = [each.values[is_included, metric] for each in (first, second)]
-        found.append(wilcoxon_test(values[1] - values[0], rounding[metric]))
-    p, rank_sums = np.array(found).T
+    differences = pair.second.values - pair.first.values
+    rounding = ROUNDING * pair.largest
+    tests = [
+        wilcoxon_test(differences[is_included, metric], rounding[metric])
+        for metric, is_included in enumerate(pair.is_included.T)
+    ]
+    p, rank_sums = np.array(tests).T
     return p, rank_sums
 
 
-def _t_test(first: Sample, second: Sample) -> np.ndarray:
+def _t_test(pair: Pair) -> np.ndarray:
     """p-values of the paired t-test; 1 if no query differs."""
-    numbers, differences = effective_numbers(first, second), second.means - first.means
-    errors = standard_errors(second.influences - first.influences, numbers)
     with np.errstate(invalid="ignore", divide="ignore"):
-        t = np.where(differences == 0, 0, np.abs(differences) / errors)
-    return 2 * _scipy("stats").t.sf(t, numbers - 1)  # NaN without degrees of freedom
+        ratios = np.abs(pair.means) / standard_errors(pair)
+    t = np.where(pair.means == 0, 0, ratios)
+    # NaN without degrees of freedom.
+    return 2 * _scipy("stats").t.sf(t, pair.effective_numbers - 1)
 
 
 def _randomization_test(
-    first: Sample, second: Sample, resamples: int, seed: int
+    pair: Pair, is_random: np.ndarray, resamples: int, seed: int
 ) -> np.ndarray:
     """How often random swaps of the models differ as much.
 
-    If there are at most `resamples` different swaps for a metric, all of them are
-    enumerated. The p-value of a metric does not depend on the other metrics: random
-    swaps are drawn for all queries, whether they differ in a metric or not.
+    Of a metric that is not `is_random`, all different swaps are enumerated. The p-value
+    of a metric does not depend on the other metrics: random swaps are drawn for all
+    queries, whether they differ in a metric or not.
     """
-    is_different = differs(first, second)
-    is_enumerated = is_different.sum(axis=0) <= np.log2(resamples)
-    p = np.full(len(is_enumerated), np.nan)
-    for metric in np.flatnonzero(is_enumerated):
-        queries = np.flatnonzero(is_different[:, metric])
+    p = np.full(len(is_random), np.nan)
+    for metric in np.flatnonzero(~is_random):
+        queries = np.flatnonzero(pair.is_different[:, metric])
         swaps = _all_swaps(len(queries))
-        exceeds = _exceeding(first, second, queries, [metric], swaps)
+        exceeds = _exceeding(pair, queries, np.array([metric]), swaps)
         p[metric] = exceeds[0] / 2.0 ** len(queries)
-    metrics, queries = np.flatnonzero(~is_enumerated), np.arange(len(is_different))
+    metrics, queries = np.flatnonzero(is_random), np.arange(len(pair.is_different))
     if len(metrics):
         swaps = _random_swaps(len(queries), resamples, seed)
-        exceeds = _exceeding(first, second, queries, metrics, swaps)
+        exceeds = _exceeding(pair, queries, metrics, swaps)
         p[metrics] = (exceeds + 1) / (resamples + 1)
-    return np.where(first.numbers > 0, p, np.nan)
-
-
-def differs(first: Sample, second: Sample) -> np.ndarray:
-    """Whether a swap of each query changes a mean, `[queries, metrics]`."""
-    weighted_values, weights = np.split(first.terms != second.terms, 2, axis=1)
-    return weighted_values | weights
+    return np.where(pair.first.numbers > 0, p, np.nan)
 
 
 def _exceeding(
-    first: Sample,
-    second: Sample,
-    queries: np.ndarray,
-    metrics: Any,
-    blocks: Iterable[np.ndarray],
+    pair: Pair, queries: np.ndarray, metrics: np.ndarray, blocks: Iterable[np.ndarray]
 ) -> np.ndarray:
     """How many swaps of some queries differ as much as the samples, `[metrics]`."""
+    columns = np.append(metrics, metrics + len(pair.means))
     one, other = (
-        Sample(each.values[:, metrics], each.weights[:, metrics]).terms
-        for each in (first, second)
+        each.terms.take(columns, axis=1) for each in (pair.first, pair.second)
     )
     changes, sums = (other - one)[queries], (one.sum(axis=0), other.sum(axis=0))
 
@@ -353,9 +375,7 @@ def _exceeding(
     return exceeds
 
 
-def _bootstrap_test(
-    first: Sample, second: Sample, resamples: int, seed: int
-) -> np.ndarray:
+def _bootstrap_test(pair: Pair, resamples: int, seed: int) -> np.ndarray:
     """How often differences of drawn queries are as far from the observed one as 0 is.
 
     Queries are drawn with replacement. Draws from few queries vary less than samples
@@ -363,40 +383,34 @@ def _bootstrap_test(
     wider Student's t distribution with n - 1 degrees of freedom is than the normal one,
     where n is the effective number of queries.
     """
-    terms = np.concatenate([first.terms, second.terms], axis=1)
-    observed = second.means - first.means
-    numbers = effective_numbers(first, second)
-    n = np.maximum(numbers, 2)
-    stats = _scipy("stats")
-    wider = np.sqrt(n / (n - 1)) * stats.t.ppf(0.975, n - 1) / stats.norm.ppf(0.975)
+    terms = np.concatenate([pair.first.terms, pair.second.terms], axis=1)
+    n = np.maximum(pair.effective_numbers, 2)
+    wider = np.sqrt(n / (n - 1)) * _wider_than_normal(n)
+    least = np.abs(pair.means) * (1 - ROUNDING)
     exceeds = np.zeros(len(n))
     for counts in _random_counts(len(terms), resamples, seed):
         one, other = np.split(counts @ terms, 2, axis=1)
         with np.errstate(invalid="ignore"):
-            distances = np.abs(_ratio(other) - _ratio(one) - observed) * wider
-            exceeds += (distances >= np.abs(observed) * (1 - ROUNDING)).sum(axis=0)
+            distances = np.abs(_ratio(other) - _ratio(one) - pair.means) * wider
+            exceeds += (distances >= least).sum(axis=0)
     p = (exceeds + 1) / (resamples + 1)
-    return np.where(numbers > 1, p, np.nan)
+    return np.where(pair.effective_numbers > 1, p, np.nan)
 
 
 def adjusted(p: np.ndarray, correction: str | None) -> np.ndarray:
     """p-values adjusted for their number; NaN stays NaN and is not counted."""
-    is_number = ~np.isnan(p)
-    number = int(is_number.sum())
-    if correction is None or number == 0:
-        return p
-    result = p.copy()
-    if correction == "bonferroni":
-        result[is_number] = np.minimum(1, number * p[is_number])
-        return result
+    number = np.count_nonzero(~np.isnan(p))
     order = np.argsort(p, kind="stable")[:number]  # NaN is last
-    ranks = np.arange(1, number + 1)
-    if correction == "bh":  # Benjamini and Hochberg
-        shares = number * p[order] / ranks
-        result[order] = np.minimum.accumulate(shares[::-1])[::-1]
-        return result
-    factors = number + 1 - ranks  # Holm
-    result[order] = np.minimum(1, np.maximum.accumulate(factors * p[order]))
+    ascending, ranks, result = p[order], np.arange(1, number + 1), p.copy()
+    match correction:
+        case "bonferroni":
+            result[order] = np.minimum(1, number * ascending)
+        case "holm":
+            factors = number + 1 - ranks
+            result[order] = np.minimum(1, np.maximum.accumulate(factors * ascending))
+        case "bh":  # Benjamini and Hochberg
+            shares = number * ascending / ranks
+            result[order] = np.minimum.accumulate(shares[::-1])[::-1]
     return result
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 from tfrankmetrics import arrays as xp
@@ -35,9 +35,7 @@ def call_compiled(
     arrays = lists.arrays
     library = xp.library_of(*arrays.values())
     if library == "numpy" and not any(m.declaration.needs_tensors for m in measures):
-        # A user's function may call JAX.
-        may_be_jax = "jax" in sys.modules and _have_functions(measures)
-        with quiet(), xp.computing_in("jax") if may_be_jax else nullcontext():
+        with quiet(), for_functions_of(measures):
             return function(measures, lists)
     if library == "torch":
         with xp.computing_in("torch"):
@@ -54,6 +52,12 @@ def call_compiled(
         return _compiled_by_jax(of_arrays)(arrays)
     signature = tuple((name, _spec(tensor)) for name, tensor in arrays.items())
     return _tensor_calls(of_arrays, signature)(arrays)
+
+
+def for_functions_of(measures: tuple[Measure, ...]) -> AbstractContextManager:
+    """The context for arrays of NumPy: a user's function may call JAX."""
+    may_be_jax = "jax" in sys.modules and _have_functions(measures)
+    return xp.computing_in("jax") if may_be_jax else nullcontext()
 
 
 def _have_functions(measures: tuple[Measure, ...]) -> bool:

@@ -18,7 +18,7 @@ import numpy as np
 from tfrankmetrics.compute.sums import means_of_sums
 from tfrankmetrics.compute.values import require_finite
 from tfrankmetrics.inputs.mistakes import Facts
-from tfrankmetrics.metrics.measure import Measure
+from tfrankmetrics.metrics.measure import Measure, label_rules
 
 # Enough queries to make the cost of a call small, and few enough to keep in memory.
 QUERIES_AT_A_TIME = 512
@@ -63,10 +63,10 @@ class Combiner:
     metrics of those that wait (`evaluated`), and return the result (`output`).
     """
 
-    @property
-    def named(self) -> Mapping[str, Measure]:
-        """The metrics by their names in the result."""
-        raise NotImplementedError
+    def __init__(self, named: Mapping[str, Measure]) -> None:
+        """`named` has the metrics by their names in the result."""
+        self.named = named
+        self.rules = label_rules(named.values())
 
     def query(self, element: Any) -> tuple[Any, int]:
         """A query that Beam passes, and the number of its items."""

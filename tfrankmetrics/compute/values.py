@@ -38,8 +38,10 @@ def values_and_weights(
     lists_to_rank = with_labels_for(measures, lists)
     columns: dict[Measure, tuple[Array, Array]] = {}
     for measure, ranked in ranked_for(measures, lists_to_rank):
-        of_measure = _of_items if measure.declaration.reads_items else _of_relevance
-        value, weight = of_measure(measure, ranked)
+        if measure.declaration.reads_items:
+            value, weight = _of_items(measure, ranked)
+        else:
+            value, weight = apply_empty(measure, ranked, measure.values(ranked))
         # Each column of the values belongs to the measure with its cutoff.
         columns_at = ranked.cutoffs if measure.declaration.has_cutoff else (None,)
         values = xp.unstack(value, axis=1)
@@ -139,13 +141,13 @@ def _of_items(measure: Measure, recommended: RankedLists) -> tuple[Array, Array]
     return measure.values(recommended), weights
 
 
-def _of_relevance(measure: Measure, ranked: RankedLists) -> tuple[Array, Array]:
-    """The values `[B, C]` and weights of a metric of relevance.
+def apply_empty(
+    measure: Measure, ranked: RankedLists, value: Array
+) -> tuple[Array, Array]:
+    """A measure's values and weights, by its policy for empty lists.
 
-    They follow its policy for empty lists. The weights are `[B]`, or `[B, C]` if
-    `total` is.
+    The values are `[B, C]`. The weights are `[B]`, or `[B, C]` if `total` is.
     """
-    value = measure.values(ranked)
     total = measure.declaration.total(ranked, measure.item_gain)
     weight = ranked.weights(measure.item_gain)
     if total.ndim == 2:

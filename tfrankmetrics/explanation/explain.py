@@ -101,11 +101,11 @@ def explain(
     )
     given = {"y_true": y_true, "y_pred": y_pred}
     given |= {"sample_weight": sample_weight, "mask": mask}
-    batch = Batch(**aligned_lists(request.input_format.inputs, given))
-    numbers = IdNumbers()
+    batch, names = Batch(**aligned_lists(request.input_format.inputs, given)), {}
     if inputs == "ids":
+        numbers = IdNumbers()
         y_true, y_pred = as_integer_ids(batch.y_true, batch.y_pred, numbers)
-        batch = batch._replace(y_true=y_true, y_pred=y_pred)
+        batch, names = batch._replace(y_true=y_true, y_pred=y_pred), numbers.ids()
     row = query
     lengths = lengths_if_unequal(*batch[:2], request.input_format.inputs)
     if lengths is not None:  # padding all lists to the longest would waste memory
@@ -116,7 +116,7 @@ def explain(
     lists.require_valid_values()
     lists = with_labels_for(request.measures, lists)
     check_query("explain", row, int(lists.num_queries))
-    one = list_of_query(lists, row, query, numbers.ids())
+    one = list_of_query(lists, row, query, names)
     return Explanation(query, asked, [one] * len(asked))
 
 

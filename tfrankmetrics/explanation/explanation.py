@@ -63,7 +63,7 @@ class Explanation(ShownAsTable):
         self.values = {each.metric.name: each.value for each in workings}
         self.value, self.weight = workings[0].value, workings[0].weight
         self.rules = {each.metric.name: each.rule for each in workings}
-        self.columns = _joined(workings)
+        self.columns = _joined(*workings)
         self._workings = workings
 
     def to_pandas(self) -> DataFrame:
@@ -156,26 +156,20 @@ def _continued(running: np.ndarray) -> np.ndarray:
     return running[last_known]
 
 
-def _joined(workings: Sequence[Working]) -> dict[str, np.ndarray]:
-    """The columns of all workings side by side, without duplicate columns."""
+def _joined(first: Working, second: Working | None = None) -> dict[str, np.ndarray]:
+    """The columns of both workings side by side, without duplicate columns."""
+    if second is None:
+        return first.columns
     columns: dict[str, np.ndarray] = {}
-    for name in dict.fromkeys(name for each in workings for name in each.columns):
-        having = [each for each in workings if name in each.columns]
-        first, *others = (each.columns[name] for each in having)
-        if len(having) == len(workings) and all(_equal(first, o) for o in others):
-            columns[name] = first
-            continue
-        for each in having:
-            label = each.metric.label
-            title = name if label is None else f"{name} ({label})"
-            columns[title] = each.columns[name]
+    for name in {**first.columns, **second.columns}:
+        one, other = first.columns.get(name), second.columns.get(name)
+        if one is not None:
+            columns[name] = one
+        if other is not None and (
+            one is None or not np.array_equal(one, other, equal_nan=one.dtype != object)
+        ):
+            columns[f"{name} ({second.metric.label})"] = other
     return columns
-
-
-def _equal(one: np.ndarray, other: np.ndarray) -> bool:
-    if one.dtype == object or other.dtype == object:
-        return one.tolist() == other.tolist()
-    return np.array_equal(one, other, equal_nan=True)
 
 
 def _cell_texts(name: str, column: np.ndarray) -> list[str]:

@@ -19,10 +19,11 @@ from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.arrays.numpy import quiet
 from tfrankmetrics.columns.read_column import as_objects
-from tfrankmetrics.compute.calls import call_compiled
+from tfrankmetrics.compute.calls import for_functions_of
 from tfrankmetrics.compute.values import (
+    apply_empty,
     require_finite,
-    values_and_weights,
+    with_labels_for,
     without_items,
 )
 from tfrankmetrics.explanation.asked import AskedMetric
@@ -121,11 +122,11 @@ def _down_to_last(method: Callable[..., Array]) -> Callable[..., Array]:
     """A method of ranked lists, with 0 at the ranks that are not read."""
 
     def by_rank(lists: ReadDownTo, gain: ItemGain) -> Array:
-        found = method(lists.whole, gain)
+        values = method(lists.whole, gain)
         is_read = lists.positions <= lists.last
-        if found.ndim == 3:  # gains by subtopic
+        if values.ndim == 3:  # gains by subtopic
             is_read = is_read[:, xp.newaxis]
-        return xp.where(is_read, found, 0)
+        return xp.where(is_read, values, 0)
 
     return by_rank
 
@@ -158,13 +159,16 @@ class ReadDownTo(RankedLists):
 def work_out(metric: AskedMetric, query: OneList) -> Working:
     """The working of a metric for the list of a query."""
     measure = metric.measure
-    found = call_compiled(values_and_weights, (measure,), query.lists)
-    values, weights = map(np.asarray, found)
-    require_finite({metric.name: measure}, values, weights, [query.number])
-    value, weight = float(values[0, 0]), float(weights[0, 0])
-    lists = without_items(measure.left_out, query.lists)
-    with quiet():
-        ranked = _ranked(measure, lists)
+    lists = with_labels_for([measure], query.lists)
+    lists = _in_library(measure, without_items(measure.left_out, lists))
+    with quiet(), for_functions_of((measure,)):
+        ranked = lists.rank(measure.k, measure.tie_breaking)
+        ranked = dataclasses.replace(ranked, cutoffs=(measure.k,))
+        of_formula = measure.values(ranked)
+        values, weights = apply_empty(measure, ranked, of_formula)
+        values, weights = np.asarray(values), np.asarray(weights).reshape(1, 1)
+        require_finite({metric.name: measure}, values, weights, [query.number])
+        value, weight = float(values[0, 0]), float(weights[0, 0])
         gains = np.asarray(measure.item_gain(ranked.listed))
         order = _order_of_retrieved(measure, lists, gains)
 
@@ -178,7 +182,8 @@ def work_out(metric: AskedMetric, query: OneList) -> Working:
         has_ties = is_exact and any(columns[TIED][is_shown])
         if not has_ties:
             del columns[TIED]
-        start, by_rank = _columns_by_rank(ranked, measure, depth, has_ties)
+        final = float(np.asarray(of_formula)[0, 0])
+        start, by_rank = _columns_by_rank(ranked, measure, depth, final, has_ties)
         total = measure.declaration.total(ranked, measure.item_gain)
         is_empty = not np.asarray(total).any()
     left_out = _why_left_out(query, measure, weight, is_empty)
@@ -207,14 +212,12 @@ def _why_left_out(
     return "its weight is 0"
 
 
-def _ranked(measure: Measure, lists: LabelLists) -> RankedLists:
-    """The lists, ranked in the library that computes the formula."""
-    if measure.declaration.needs_tensors:
-        arrays = lists.arrays.items()
-        tensors = {n: xp.in_library("tensorflow", each) for n, each in arrays}
-        lists = lists.with_arrays(tensors)
-    ranked = lists.rank(measure.k, measure.tie_breaking)
-    return dataclasses.replace(ranked, cutoffs=(measure.k,))
+def _in_library(measure: Measure, lists: LabelLists) -> LabelLists:
+    """The lists in arrays of the library that computes the formula."""
+    if not measure.declaration.needs_tensors:
+        return lists
+    arrays = lists.arrays.items()
+    return lists.with_arrays({n: xp.in_library("tensorflow", a) for n, a in arrays})
 
 
 def _order_of_retrieved(
@@ -257,9 +260,12 @@ def _columns_by_item(
 
 
 def _columns_by_rank(
-    ranked: RankedLists, measure: Measure, depth: int, has_ties: bool
+    ranked: RankedLists, measure: Measure, depth: int, final: float, has_ties: bool
 ) -> tuple[float, dict[str, np.ndarray]]:
-    """The part that no rank contributes, and the columns of the ranks that are read."""
+    """The part that no rank contributes, and the columns of the ranks that are read.
+
+    `final` is the value of the formula, which reads all of them.
+    """
 
     def values_at_ranks(values: Array) -> np.ndarray:
         return np.asarray(values).ravel()[:depth]  # [D] or [1, D]
@@ -276,15 +282,16 @@ def _columns_by_rank(
         if name != GAIN:  # shown as the item's gain and the expected one
             columns[name] = values_at_ranks(measure.by_rank(name, ranked))
     if CONTRIBUTION in columns:
-        start = value_down_to(depth) - np.nansum(columns[CONTRIBUTION])
+        start = final - np.nansum(columns[CONTRIBUTION])
         columns[RUNNING] = start + np.cumsum(columns[CONTRIBUTION])
         return start, columns
     start = value_down_to(0)
-    values = [start]
-    for rank in range(1, depth + 1):  # an item without a gain contributes nothing
-        has_gain = expected[rank - 1] != 0
-        values.append(value_down_to(rank) if has_gain else values[-1])
-    columns[CONTRIBUTION], columns[RUNNING] = np.diff(values), np.array(values[1:])
+    running = np.full(depth, start)
+    contributing = np.flatnonzero(expected)  # without a gain, an item adds nothing
+    for rank in contributing:
+        running[rank:] = final if rank == contributing[-1] else value_down_to(rank + 1)
+    columns[CONTRIBUTION] = np.diff(running, prepend=start)
+    columns[RUNNING] = running
     return start, columns
 
 

@@ -10,12 +10,13 @@ To add a format:
     function that reads arrays and returns such lists. Implement `rank`,
     `require_valid_values`, which raises errors for values, and `has_valid_values`,
     which finds the queries that become NaN instead, because graphs raise no errors.
-2.  Call the function in `InputFormat.read` here. Add how queries are padded to `PAD` in
-    `tfma/tfma_combiner.py`, and how `explain` shows a query to `list_of_query` in
-    `one_list.py`.
-3.  Add its name to `Inputs` in `options.py`, and narrow the field `inputs` of metrics
-    that do not support it. Describe it in `docs/guide/inputs.md` and in the docstring
-    of `update_state` in `keras/state.py`.
+2.  Call the function in `InputFormat.read` here. Add how `explain` shows a query to
+    `list_of_query` in `one_list.py`, which mistakes a Keras metric counts to
+    `keras/evidence.py`, and which values TFMA passes to `tfma/tfma_combiner.py`.
+3.  Add its name to `Inputs` in `options.py`, and to the field `inputs` of the classes
+    that list their formats, such as `WholeListMetric`, if they support it. Describe it
+    in `docs/guide/inputs.md` and in the docstring of `update_state` in
+    `keras/state.py`.
 4.  Add an example with the same lists as labels to `EXAMPLES` in
     `tests/test_input_formats.py`. Run `make tables`, and `python -m pytest
     tests/test_input_formats.py tests/test_docs.py`.

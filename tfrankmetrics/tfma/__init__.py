@@ -7,6 +7,7 @@ equal those of `tfrankmetrics.evaluate` on the same queries.
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -26,13 +27,12 @@ from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.options import Duplicates, Inputs, Options
 from tfrankmetrics.results.metric_values import NUM_QUERIES
+from tfrankmetrics.results.request import Request
 from tfrankmetrics.rules import check_option, is_finite, listed
 from tfrankmetrics.tfma.dataframe import as_dataframe
 from tfrankmetrics.tfma.keys import (
-    as_json,
-    input_format_of,
-    measures_by_key,
     own_modules,
+    read_saved,
     without_numpy,
 )
 from tfrankmetrics.tfma.tfma_combiner import TfmaCombiner
@@ -86,28 +86,23 @@ class RankMetrics(metric_types.Metric):
         **options: Unpack[Options],
     ) -> None:
         check_option("RankMetrics", "num_queries", num_queries, bool)
-        chosen_options = without_numpy(options)
-        saved = as_json(metrics, chosen_options, modules, inputs, duplicates)
-        self.key_names = [*measures_by_key(saved)]
+        chosen = without_numpy(options)
+        of_data = {"modules": modules, "inputs": inputs, "duplicates": duplicates}
+        self.request = read_saved(metrics, chosen, **of_data)
+        self.key_names = [*self.request.named]
         name = name or self.key_names[0]
         if name not in self.key_names:
             raise ValueError(
                 f"`name` must be the key of one of the metrics: {self.key_names}. "
                 f"Received: {name!r}."
             )
-        super().__init__(_computations, saved=saved, name=name, num_queries=num_queries)
-        self._arguments = {
-            "metrics": metrics,
-            "modules": modules,
-            "inputs": inputs,
-            "duplicates": duplicates,
-            "num_queries": num_queries,
-            **chosen_options,
-        }
+        of_keys = {"name": name, "num_queries": num_queries}
+        super().__init__(_computations, request=self.request, **of_keys)
+        self._config = {"metrics": metrics, **of_data, **of_keys, **chosen}
 
     def get_config(self) -> dict[str, Any]:
         """The arguments that recreate this metric."""
-        return {**self._arguments, "name": self.name}
+        return {**self._config}
 
 
 # TFMA drops the module of a metric that is not built in.
@@ -115,7 +110,7 @@ metric_types.register_metric(RankMetrics)
 
 
 def _computations(
-    saved: str,
+    request: Request,
     num_queries: bool,
     name: str,
     eval_config: config_pb2.EvalConfig | None = None,
@@ -132,31 +127,22 @@ def _computations(
             "`binarize` and `aggregate` of a metrics spec do not apply to ranking "
             "metrics: a cutoff is part of the name, as in 'ndcg@10'."
         )
-    _refuse_query_key(input_format_of(saved), query_key)
-    key_names = [*measures_by_key(saved), *[NUM_QUERIES] * num_queries]
+    _refuse_query_key(request.input_format, query_key)
+    key_names = [*request.named, *[NUM_QUERIES] * num_queries]
     # TFMA passes labels, predictions and weights, but features only on demand.
     features = metric_types.FeaturePreprocessor(feature_keys=[query_key])
     preprocessors = [features] if query_key else None
 
-    def computation(model_name, output_name):
-        keys = [
-            metric_types.MetricKey(
-                name=key_name,
-                model_name=model_name,
-                output_name=output_name,
-                example_weighted=example_weighted,
-            )
-            for key_name in key_names
-        ]
-        source = model_name, output_name, example_weighted, query_key
-        combiner = TfmaCombiner(saved, keys, eval_config, *source)
-        return metric_types.MetricComputation(keys, preprocessors, combiner)
-
-    return [
-        computation(model_name, output_name)
-        for model_name in model_names or [""]
-        for output_name in output_names or [""]
-    ]
+    computations = []
+    outputs = itertools.product(model_names or [""], output_names or [""])
+    for model_name, output_name in outputs:
+        of_output = dict(model_name=model_name, output_name=output_name)
+        of_output |= {"example_weighted": example_weighted}
+        keys = [metric_types.MetricKey(name, **of_output) for name in key_names]
+        combiner = TfmaCombiner(request, keys, eval_config, query_key)
+        each = metric_types.MetricComputation(keys, preprocessors, combiner)
+        computations.append(each)
+    return computations
 
 
 def _refuse_query_key(data: InputFormat, query_key: str | None) -> None:
@@ -232,17 +218,13 @@ def eval_config(
         "example_weight_key": example_weight_key,
     }
     _check_keys({**keys, "query_key": query_key})
-    of_names = without_numpy(options)
-    check_option("eval_config", "num_queries", num_queries, bool)
-    as_saved = as_json(metrics, of_names, (), inputs, duplicates)
-    _refuse_query_key(input_format_of(as_saved), query_key)
-    measures = measures_by_key(as_saved)
+    of_data = {"inputs": inputs, "duplicates": duplicates, "num_queries": num_queries}
+    metric = RankMetrics(metrics, **of_data, **options)
+    _refuse_query_key(metric.request.input_format, query_key)
+    measures = metric.request.named
     minimum = _by_key("thresholds", thresholds, measures)
     min_change = _by_key("change_thresholds", change_thresholds, measures)
-    of_data = {"modules": own_modules(measures), "inputs": inputs}
-    of_data |= {"duplicates": duplicates, "num_queries": num_queries}
-    chosen = {name: value for name, value in of_data.items() if value}
-    saved = {"metrics": [*metrics], **chosen, **of_names}
+    saved = metric.get_config() | {"modules": own_modules(measures)}
     metrics_spec = config_pb2.MetricsSpec(query_key=query_key)
     for key, measure in measures.items():
         metrics_spec.metrics.add(
@@ -327,8 +309,8 @@ def _check_keys(keys: Mapping[str, Any]) -> None:
 
 def _slicing_specs(slices: Any) -> list[config_pb2.SlicingSpec]:
     """All queries, and the slices by each feature or combination of features."""
-    features = slices if isinstance(slices, Iterable) else [slices]
-    features = [slices] if isinstance(slices, str) else features
+    is_list = isinstance(slices, Iterable) and not isinstance(slices, str)
+    features = slices if is_list else [slices]
     together = [[each] if isinstance(each, str) else each for each in features]
     are_names = (
         isinstance(names, list | tuple) and all(isinstance(n, str) and n for n in names)
@@ -359,7 +341,7 @@ def _by_key(
     for name, value in thresholds.items():
         canonical = name
         if name not in measures:
-            (canonical,) = measures_by_key(as_json([name], {}))
+            (canonical,) = read_saved([name], {}).named
         key = keys.get(canonical, canonical)
         if key not in measures:
             raise ValueError(

@@ -81,9 +81,7 @@ def _by_model(result: Any) -> Iterator[tuple[str, view_types.EvalResult]]:
         )
 
 
-def _rows_of_slices(
-    model: str, result: view_types.EvalResult
-) -> Iterator[dict[str, Any]]:
+def _rows_of_slices(model: str, result: view_types.EvalResult) -> Iterator[tuple]:
     """A row for each number, the slice of all queries first."""
     _refuse_names_twice(result.config)
     slices = sorted(result.slicing_metrics, key=lambda each: _name_of(each[0]))
@@ -91,19 +89,12 @@ def _rows_of_slices(
         for output, sub_keys in outputs.items():
             for sub_key, metrics in sub_keys.items():
                 intervals = {name: _interval(value) for name, value in metrics.items()}
-                number = intervals.pop(NUM_QUERIES, None)
+                number, *_ = intervals.pop(NUM_QUERIES, None) or [None]
                 intervals.pop(f"{NUM_QUERIES}_diff", None)  # the queries are the same
+                labels = model, output, str(sub_key), _name_of(of)
                 for name, interval in intervals.items():
                     if interval is not None:
-                        yield {
-                            "model": model,
-                            "output": output,
-                            "sub_key": str(sub_key),
-                            "slice": _name_of(of),
-                            "metric": name,
-                            **interval,
-                            "queries": None if number is None else number["value"],
-                        }
+                        yield *labels, name, *interval, number
 
 
 def _refuse_names_twice(config: Any) -> None:
@@ -127,14 +118,14 @@ def _name_of(of: tuple) -> str:
     return ", ".join(f"{name}={value}" for name, value in of) or OVERALL
 
 
-def _interval(value: Mapping[str, Any]) -> dict[str, float] | None:
-    """A value with its interval, or None if it is not a number."""
+def _interval(value: Mapping[str, Any]) -> list[float] | None:
+    """A value and the ends of its interval, or None if it is not a number."""
     if "doubleValue" in value:
         bounded = {"value": value["doubleValue"]}
     elif "boundedValue" in value:
         bounded = value["boundedValue"]
     else:
         return None
-    keys = {"value": "value", "lower": "lowerBound", "upper": "upperBound"}
+    keys = "value", "lowerBound", "upperBound"
     # TFMA writes NaN and infinity as text.
-    return {name: float(bounded.get(key, "nan")) for name, key in keys.items()}
+    return [float(bounded.get(key, "nan")) for key in keys]

@@ -10,14 +10,13 @@ from typing import Any
 import numpy as np
 
 from tfrankmetrics.compute.combiner import require_support_of_beam
-from tfrankmetrics.compute.metric_checks import check_declaration
-from tfrankmetrics.inputs.formats import InputFormat, input_format
 from tfrankmetrics.metrics.measure import (
     Measure,
     require_relevance,
     require_values_by_query,
 )
-from tfrankmetrics.metrics.names import named_measures
+from tfrankmetrics.options import Duplicates
+from tfrankmetrics.results.request import Request, read_request
 
 
 def without_numpy(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -28,61 +27,37 @@ def without_numpy(options: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def as_json(
+def read_saved(
     metrics: Sequence[str],
     options: Mapping[str, Any],
     modules: str | Sequence[str] = (),
     inputs: str | None = "labels",
-    duplicates: str | None = None,
-) -> str:
-    """Metrics and the options of their measures, in the form that workers receive."""
-    if isinstance(modules, str):
-        modules = [modules]
+    duplicates: Duplicates | None = None,
+) -> Request:
+    """The request of a configuration, with its metrics by their keys in TFMA."""
     try:
-        return json.dumps(
-            {
-                "metrics": metrics,
-                "options": dict(options),
-                "modules": [*modules],
-                "inputs": inputs,
-                "duplicates": duplicates,
-            }
-        )
+        json.dumps([metrics, options])
     except TypeError:
         raise ValueError(
             "TFMA stores metrics and their options as JSON; therefore, they must be "
             "strings, numbers, booleans or None: no metric objects, and no functions. "
             f"Received: {metrics!r} with {options!r}."
         ) from None
-
-
-def input_format_of(saved: str) -> InputFormat:
-    """The input format, from the result of `as_json`."""
-    given = json.loads(saved)
-    return input_format(given["inputs"], given["duplicates"])
-
-
-def measures_by_key(saved: str) -> dict[str, Measure]:
-    """The measures by their keys in TFMA, from the result of `as_json`."""
-    given = json.loads(saved)
-    for module in given["modules"]:
+    for module in [modules] if isinstance(modules, str) else modules:
         importlib.import_module(module)
-    data = input_format(given["inputs"], given["duplicates"])
-    named = named_measures(given["metrics"], given["options"], data)
-    for measure in named.values():
-        if measure.declaration.is_custom:
-            check_declaration(measure.declaration)
-    require_values_by_query(named)
-    if data.inputs == "labels":  # whose items have no ids in TFMA
-        require_relevance(named, "TensorFlow Model Analysis with inputs='labels'")
-    require_support_of_beam(named)
-    for measure in named.values():
+    request = read_request(metrics, options, inputs=inputs, duplicates=duplicates)
+    require_values_by_query(request.named)
+    if request.input_format.inputs == "labels":  # whose items have no ids in TFMA
+        where = "TensorFlow Model Analysis with inputs='labels'"
+        require_relevance(request.named, where)
+    require_support_of_beam(request.named)
+    for measure in request.measures:
         if measure.declaration.unjudged == "keep":
             raise ValueError(
                 "TFMA does not distinguish unjudged items from padding. Received: "
                 f"{measure.name!r}. Use tfrankmetrics.evaluate_run."
             )
-    return {_key(measure): measure for measure in named.values()}
+    return request.with_measures({_key(each): each for each in request.measures})
 
 
 def _key(measure: Measure) -> str:

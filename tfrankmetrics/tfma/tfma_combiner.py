@@ -1,7 +1,7 @@
 """The combiner that Beam calls to add up queries, which TFMA passes one at a time.
 
-`keys.py` reads the saved metrics. Several queries are padded to arrays with a row for
-each; `inputs/` checks what these contain.
+`keys.py` reads the saved metrics, and `inputs/` the labels and scores of several
+queries, as for `evaluate`.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from tfrankmetrics.compute.combiner import (
     means_and_number,
 )
 from tfrankmetrics.compute.values import values_and_weights
-from tfrankmetrics.inputs.ids_as_integers import Codes
+from tfrankmetrics.inputs.ids_as_integers import Codes, as_positions
 from tfrankmetrics.inputs.mistakes import (
     MANY,
     Asked,
@@ -33,8 +33,8 @@ from tfrankmetrics.inputs.mistakes import (
     warn_if_signed,
     warn_of,
 )
-from tfrankmetrics.metrics.measure import Measure, label_rules
-from tfrankmetrics.tfma.keys import input_format_of, measures_by_key
+from tfrankmetrics.inputs.relevant_ids import PADDING
+from tfrankmetrics.results.request import Request
 
 # Without a query key, a slice with this many lists, all of one item, consists of rows.
 MIN_LISTS_OF_ONE_ITEM = 5
@@ -49,14 +49,14 @@ _SOURCES = {
 
 
 class _Query(NamedTuple):
-    """A query as TFMA passes it, with weights of the query or of each row.
+    """The labels, scores and weight of a query.
 
     The labels may be ids of relevant items, and the scores ids of recommended ones.
     """
 
     labels: np.ndarray
     scores: np.ndarray
-    weights: np.ndarray
+    weight: float
 
 
 class TfmaCombiner(Combiner, beam.CombineFn):
@@ -64,31 +64,24 @@ class TfmaCombiner(Combiner, beam.CombineFn):
 
     def __init__(
         self,
-        saved: str,
+        request: Request,
         keys: list[metric_types.MetricKey],
         eval_config: config_pb2.EvalConfig | None,
-        model_name: str,
-        output_name: str,
-        example_weighted: bool,
         query_key: str,
     ) -> None:
-        self._saved = saved
+        super().__init__(request.named)
         self._keys = keys  # of the metrics, and perhaps of the number of queries
-        self._data = input_format_of(saved)
-        self._is_weighted = example_weighted
+        self._data = request.input_format
         self._query_key = query_key
-        self._is_nested = bool(model_name or output_name)
+        key = keys[0]
+        self._is_weighted = key.example_weighted
+        self._is_nested = bool(key.model_name or key.output_name)
         self._arguments = {
             "eval_config": eval_config,
-            "model_name": model_name,
-            "output_name": output_name,
-            "example_weighted": example_weighted,
+            "model_name": key.model_name,
+            "output_name": key.output_name,
+            "example_weighted": key.example_weighted,
         }
-
-    @property
-    def named(self) -> Mapping[str, Measure]:
-        """The metrics by their keys in TFMA."""
-        return measures_by_key(self._saved)
 
     def add_input(
         self, accumulator: Accumulator, element: metric_types.StandardMetricInputs
@@ -123,8 +116,7 @@ class TfmaCombiner(Combiner, beam.CombineFn):
                 "overall. For data with a row for each query and document, name the "
                 "`query_key`."
             )
-        rules = label_rules(self.named.values())
-        warn_of(facts, Asked(rules, least=MANY_OF_SLICE))
+        warn_of(facts, Asked(self.rules, least=MANY_OF_SLICE))
         warn_if_signed(facts, "leave padding out", Asked(least=MANY_OF_SLICE))
         means, number = means_and_number(self.sums_of_all(accumulator))
         # Without `num_queries`, there is no key for the last value.
@@ -139,23 +131,31 @@ class TfmaCombiner(Combiner, beam.CombineFn):
                 f"{self._query_key!r} and rows without it."
             )
         names = [*_SOURCES][: 3 if self._is_weighted else 2]
-        found = {name: element.get(name) for name in names}
+        given = {name: element.get(name) for name in names}
         # Those of several models or outputs are in mappings, in which TFMA finds them.
-        plain = {n: v for n, v in found.items() if not isinstance(v, Mapping)}
+        plain = {n: v for n, v in given.items() if not isinstance(v, Mapping)}
         self._require_values(plain)
-        if self._is_nested or len(plain) < len(found):
-            found = self._found_in_mappings(element)
-            self._require_values(found)
-        labels, scores, *weights = found.values()
-        weight = weights[0] if self._is_weighted else np.ones(1)
+        if self._is_nested or len(plain) < len(given):
+            given = self._values_in_mappings(element)
+            self._require_values(given)
+        labels, scores, *weights = given.values()
+        labels = np.ravel(labels)
+        if self._data.inputs == "labels":
+            labels = labels.astype(np.float64)
+            _require_equal_sizes(labels, scores)
+        weight = 1.0
+        if self._is_weighted:
+            weight = _weight_of(
+                labels, *weights, is_labels=self._data.inputs == "labels"
+            )
         return _Query(labels, scores, weight), np.size(scores)
 
-    def _found_in_mappings(
+    def _values_in_mappings(
         self, element: metric_types.StandardMetricInputs
     ) -> dict[str, Any]:
         """TFMA's own lookup, for several models or outputs. It is slower."""
         try:
-            found = next(
+            values = next(
                 metric_util.to_label_prediction_example_weight(
                     element, flatten=False, **self._arguments
                 )
@@ -168,24 +168,25 @@ class TfmaCombiner(Combiner, beam.CombineFn):
                 f"`prediction_key`, `label_key` and the output's name. TFMA's error: "
                 f"{reason}."
             ) from None
-        return dict(zip(_SOURCES, found, strict=True))
+        return dict(zip(_SOURCES, values, strict=True))
 
-    def _require_values(self, found: Mapping[str, Any]) -> None:
+    def _require_values(self, given: Mapping[str, Any]) -> None:
         """Raises ValueError unless values are arrays of numbers, or of ids."""
-        for name, values in found.items():
+        for name, values in given.items():
             are_ids = (
                 self._data.inputs == "ids" and name != constants.EXAMPLE_WEIGHTS_KEY
             )
             kinds = "fiubSUO" if are_ids else "fiub"  # ids may be text
             if isinstance(values, np.ndarray) and values.dtype.kind in kinds:
                 continue
-            received = type(values).__name__
-            received += ", as if rows had different numbers of values"
             if values is None:
                 received = "none"
             elif isinstance(values, np.ndarray):
                 kind = type(values.flat[0]).__name__ if values.size else values.dtype
                 received = f"an array of {kind}"
+            else:
+                kind = type(values).__name__
+                received = f"{kind}, as if rows had different numbers of values"
             remedy = f"Check that `{_SOURCES[name]}` is a feature of all examples."
             if are_ids:
                 remedy += " A query without any id has one that is padding: -1, or "
@@ -197,68 +198,53 @@ class TfmaCombiner(Combiner, beam.CombineFn):
 
     def evaluated(self, accumulator: Accumulator) -> Evaluated:
         """The metrics of the queries that wait, all of one slice."""
-        waiting = accumulator.waiting
-        is_labels = self._data.inputs == "labels"
-        weights = None
-        if self._is_weighted:
-            weights = np.array([_weight_of(each, is_labels) for each in waiting])
-        labels, predictions = PAD[self._data.inputs](
-            [query.labels for query in waiting], [query.scores for query in waiting]
-        )
-        lists = self._data.read(labels, predictions, weights, library="tensorflow")
+        labels, scores, weights = zip(*accumulator.waiting, strict=True)
+        if self._data.inputs == "catalog":
+            _require_scores_of_catalog(scores)
+        scores = [*map(np.ravel, scores)]
+        if self._data.inputs == "ids":
+            labels, scores = _with_numbers(labels, scores)
+        given = labels, scores, np.array(weights) if self._is_weighted else None
+        lists = self._data.read(*given, library="tensorflow")
         lists.require_valid_values()
         measures = tuple(self.named.values())
         numbers = call_compiled(values_and_weights, measures, lists)
-        lengths = np.array([np.size(query.labels) for query in waiting])
-        accumulator.facts += Facts.of_lengths(lengths)
-        if is_labels:
-            of_queries = [np.ravel(query.labels) for query in waiting]
-            thresholds = label_rules(measures).thresholds
-            found = Facts.of_labels(np.concatenate(of_queries), thresholds)
-            accumulator.facts += found
-        if "scores" in lists.arrays:
-            scores = np.concatenate([np.ravel(query.scores) for query in waiting])
-            accumulator.facts += Facts.of_scores(scores)
-            accumulator.facts += lists.on_host().uncounted_facts(labels)
+        facts = lists.on_host().facts(labels, None, self.rules)
+        # A list is longer than one item also if the others are padding.
+        facts |= Facts.of_lengths(np.array([*map(len, labels)]))
+        accumulator.facts += facts
         # TFMA makes a combiner for each slice, so that there is one slice here.
-        return Evaluated(None, [()] * len(waiting), *(each.numpy() for each in numbers))
+        slices = [()] * len(labels)
+        return Evaluated(None, slices, *(each.numpy() for each in numbers))
 
 
-def _weight_of(query: _Query, is_labels: bool) -> float:
+def _require_equal_sizes(labels: np.ndarray, scores: np.ndarray) -> None:
+    if labels.size != scores.size:
+        raise ValueError(
+            "A query must contain as many labels as predictions. Received: "
+            f"{labels.size} labels and {scores.size} predictions. Check `label_key`, "
+            "`prediction_key` and the padding of lists."
+        )
+
+
+def _weight_of(labels: np.ndarray, weights: np.ndarray, *, is_labels: bool) -> float:
     """The weight of a query, which all its rows but padding must share."""
-    row_weights = np.ravel(query.weights)
-    is_by_row = is_labels and row_weights.size == query.labels.size
-    if is_by_row and (query.labels >= 0).any():
-        row_weights = row_weights[np.ravel(query.labels) >= 0]
-    if not row_weights.size or (row_weights != row_weights[0]).any():
+    weights = np.ravel(weights)
+    if is_labels and weights.size == labels.size and (labels >= 0).any():
+        weights = weights[labels >= 0]
+    if not weights.size or (weights != weights[0]).any():
         received = "none"
-        if row_weights.size:
-            received = f"weights from {row_weights.min()} to {row_weights.max()}"
+        if weights.size:
+            received = f"weights from {weights.min()} to {weights.max()}"
         raise ValueError(
             "All rows of a query must have the same example weight, which is the "
             f"weight of the query. Received: {received}."
         )
-    return float(row_weights[0])
+    return float(weights[0])
 
 
-def _pad_labels_and_scores(
-    labels: Arrays, scores: Arrays
-) -> tuple[np.ndarray, np.ndarray]:
-    """Labels, padded by -1, and scores, in equal number for each query."""
-    padded_labels, lengths = _padded_rows(labels, -1, np.float64)
-    padded_scores, numbers = _padded_rows(scores, 0)
-    if (lengths != numbers).any():
-        first = np.argmax(lengths != numbers)
-        raise ValueError(
-            "A query must contain as many labels as predictions. Received: "
-            f"{lengths[first]} labels and {numbers[first]} predictions. Check "
-            "`label_key`, `prediction_key` and the padding of lists."
-        )
-    return padded_labels, padded_scores
-
-
-def _pad_ids(relevant: Arrays, recommended: Arrays) -> tuple[np.ndarray, np.ndarray]:
-    """Relevant and recommended ids, padded by -1; numbers for ids that are text."""
+def _with_numbers(relevant: Arrays, recommended: Arrays) -> tuple[Any, Any]:
+    """Relevant and recommended ids, with numbers for ids that are text."""
     arrays = [array for array in (*relevant, *recommended) if array.size]
     kinds = {"numbers" if a.dtype.kind in "fiub" else "text" for a in arrays}
     if len(kinds) > 1:
@@ -266,47 +252,23 @@ def _pad_ids(relevant: Arrays, recommended: Arrays) -> tuple[np.ndarray, np.ndar
             "Relevant and recommended ids must have the same type, or none match. "
             f"Received: {' and '.join(sorted(kinds))}. Convert one of them."
         )
-    if "text" in kinds:
-        codes = Codes({b"": -1, "": -1})  # empty text is padding
-        relevant, recommended = (
-            [
-                np.array([codes[each] for each in ids.ravel().tolist()], int)
-                for ids in side
-            ]
-            for side in (relevant, recommended)
-        )
-    return _padded_rows(relevant, -1)[0], _padded_rows(recommended, -1)[0]
+    if "text" not in kinds:
+        return relevant, recommended
+    positions = Codes({b"": PADDING, "": PADDING})  # empty text is padding
+    relevant, recommended = (
+        as_positions([ids.tolist() for ids in side], positions)
+        for side in (relevant, recommended)
+    )
+    return relevant, recommended
 
 
-def _pad_ids_of_catalog(
-    relevant: Arrays, scores: Arrays
-) -> tuple[np.ndarray, np.ndarray]:
-    """Relevant ids, padded by -1, and scores of the whole catalog."""
-    shapes = [array.shape for array in scores]
-    padded, sizes = _padded_rows(scores, 0)
-    if len({*sizes.tolist()}) > 1 or max(map(max, shapes)) != sizes[0]:
+def _require_scores_of_catalog(scores: Arrays) -> None:
+    """Raises ValueError unless each query has as many scores, on one axis."""
+    sizes = {size for each in scores for size in (each.size, max(each.shape))}
+    if len(sizes) > 1:
+        shapes = sorted({each.shape for each in scores})
         raise ValueError(
             "With inputs='catalog', the prediction for each query must be a score "
             "for each item of the catalog, [V]. Received: shapes "
-            f"{', '.join(map(str, sorted({*shapes})[:3]))}."
+            f"{', '.join(map(str, shapes[:3]))}."
         )
-    return _padded_rows(relevant, -1)[0], padded
-
-
-def _padded_rows(
-    arrays: Sequence[np.ndarray], padding: int, dtype: type | None = None
-) -> tuple[np.ndarray, np.ndarray]:
-    """Arrays of any length as the rows of one, and their lengths."""
-    lengths = np.array([array.size for array in arrays])
-    values = np.concatenate(arrays, axis=None)
-    rows = np.full((len(arrays), lengths.max()), padding, dtype or values.dtype)
-    rows[np.arange(rows.shape[1]) < lengths[:, np.newaxis]] = values
-    return rows, lengths
-
-
-# How the queries of each input format are padded.
-PAD = {
-    "labels": _pad_labels_and_scores,
-    "ids": _pad_ids,
-    "catalog": _pad_ids_of_catalog,
-}
