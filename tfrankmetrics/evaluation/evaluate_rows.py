@@ -38,6 +38,7 @@ from tfrankmetrics.evaluation.rows_by_query import (
 from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.labels import LabelLists, lists_of_arrays
 from tfrankmetrics.inputs.mistakes import (
+    SCORE_FACTS,
     Asked,
     Facts,
     LabelRules,
@@ -191,7 +192,7 @@ class RowData(NamedTuple):
             return self.queries.numbers_of_rows(), labels
 
         facts = Facts.of_labels(labels, rules.thresholds)
-        facts += Facts.of_scores(scores[labels >= 0])
+        facts += Facts.of(SCORE_FACTS, scores[labels >= 0])
         if may_be_ranks:
             facts += facts_of_ranks(scores, lists, score_name)
         return facts + Facts.of_lengths(self.queries.lengths)
@@ -206,9 +207,10 @@ class RowData(NamedTuple):
         if weights is not None:
             require_weights(weights)
             if rules.rank_zero_weights and (weights == 0).any():
-                judged = labels >= 0
-                numbers = self.queries.numbers_of_rows()[judged]
-                facts += Facts.of_weights(numbers, labels[judged], weights[judged])
+                for part in self.queries.parts():
+                    rows, exists = self.queries.rows(part)
+                    judged = exists & (labels[rows] >= 0)
+                    facts += Facts.of_weights(labels[rows], weights[rows], judged)
         refuse_signed_labels(facts, "drop these rows")
         warn_of(facts, Asked(rules))
 

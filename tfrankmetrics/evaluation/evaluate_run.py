@@ -28,6 +28,7 @@ from tfrankmetrics.evaluation.rows_by_query import (
 )
 from tfrankmetrics.inputs.mistakes import (
     OF_EXCLUDED,
+    SCORE_FACTS,
     Asked,
     Facts,
     LabelRules,
@@ -302,7 +303,8 @@ class RunData(NamedTuple):
             of_predicted = np.where(match >= 0, labels[match], 0)
             return joined.predicted_codes[is_judged_query], of_predicted
 
-        facts = Facts.of_labels(labels, rules.thresholds) + Facts.of_scores(scores)
+        facts = Facts.of_labels(labels, rules.thresholds)
+        facts += Facts.of(SCORE_FACTS, scores)
         numbers = (labels > 0).sum(), (joined.is_excluded & (labels > 0)).sum()
         facts += Facts(zip(OF_EXCLUDED, numbers, strict=True))
         return facts + facts_of_ranks(scores, lists, self.score_name)

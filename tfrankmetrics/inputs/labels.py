@@ -26,7 +26,12 @@ from tfrankmetrics.inputs.dense import (
     require_keys,
 )
 from tfrankmetrics.inputs.lists import Lists
-from tfrankmetrics.inputs.mistakes import Facts, LabelRules, flat_lists
+from tfrankmetrics.inputs.mistakes import (
+    SCORE_FACTS,
+    Facts,
+    LabelRules,
+    flat_lists,
+)
 from tfrankmetrics.inputs.ranks_as_scores import facts_of_arrays
 from tfrankmetrics.inputs.relevant_ids import as_ids, require_below
 from tfrankmetrics.inputs.weights import (
@@ -111,34 +116,32 @@ class LabelLists(Lists):
 
     def facts(self, y_true: Any, mask: Any, rules: LabelRules) -> Facts:
         """The facts about labels, scores, lists and weights."""
-        valid, labels = np.asarray(self.valid), np.asarray(self.labels)
-        judged = valid if self.judged is None else np.asarray(self.judged)
+        judged = self.valid if self.judged is None else self.judged
         has_mask = mask is not None or isinstance(y_true, Mapping)
         given = None if has_mask else flat_numbers(y_true)
         if given is None:  # a mask decides, rather than labels below 0
-            given = labels[judged]
+            given = self.labels[judged]
+        labels = self._labels_of_items
         thresholds = () if self.has_subtopics else rules.thresholds
-        facts = Facts.of_labels(given.ravel(), thresholds)
-        facts |= Facts.of_scores(np.asarray(self.scores)[valid])
-        facts |= self.uncounted_facts(y_true)
+        facts = Facts.of_labels(given, thresholds) | self.uncounted_facts(y_true)
+        facts |= Facts.of(SCORE_FACTS, self.scores[self.valid])
         facts |= Facts.of_lengths(np.count_nonzero(judged, axis=1))
-        if self.has_subtopics:
-            labels = labels.max(axis=2)
         if rules.rank_zero_weights and self.item_weights is not None:
-            weights = np.asarray(self.item_weights)[judged]
-            queries = np.nonzero(judged)[0]
-            facts |= Facts.of_weights(queries, labels[judged], weights)
+            facts |= Facts.of_weights(labels, self.item_weights, judged)
         if not has_mask and is_flat(y_true):
-            facts |= {"flat lists": float(flat_lists(labels[0], judged[0]))}
+            facts["flat lists"] = float(flat_lists(labels[0], judged[0]))
         return facts
 
     def uncounted_facts(self, y_true: Any) -> Facts:
         """The facts of scores that may be ranks."""
-        labels = np.asarray(self.labels)
-        if self.has_subtopics:
-            labels = labels.max(axis=2)
-        valid, scores = np.asarray(self.valid), np.asarray(self.scores)
-        return facts_of_arrays(scores, valid, labels.__getitem__)
+        return facts_of_arrays(
+            self.scores, self.valid, self._labels_of_items.__getitem__
+        )
+
+    @property
+    def _labels_of_items(self) -> Array:
+        """The labels `[B, N]`, of subtopics the highest."""
+        return xp.max(self.labels, axis=2) if self.has_subtopics else self.labels
 
     def without_unjudged(self) -> LabelLists:
         """The lists without unjudged items, if a mask keeps some."""

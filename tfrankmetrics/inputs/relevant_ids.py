@@ -162,6 +162,25 @@ def is_repeated(ids: Array) -> Array:
     return xp.any(is_same & is_earlier, axis=2)
 
 
+def with_padding(ids: Array) -> Array:
+    """The ids and a last column of padding."""
+    # On a GPU, TensorFlow cannot pad integers of 64 bits.
+    padding = xp.asarray(PADDING, xp.int64, like=ids)
+    padding = xp.full([xp.shape(ids)[0], 1], padding, like=ids)
+    return xp.concat([ids, padding], axis=1)
+
+
+def find_in_rows(ascending: Array, ids: Array) -> tuple[Array, Array]:
+    """The position of each id in its row of ascending ids, and whether it is there.
+
+    A search, since a comparison of all pairs would require a tensor of three axes.
+    """
+    last = xp.shape(ascending)[1] - 1
+    position = xp.searchsorted(ascending, ids)
+    position = xp.minimum(position, xp.astype(last, position.dtype, like=position))
+    return position, xp.equal(xp.gather(ascending, position), ids)
+
+
 def require_finite_relevance(relevance: Array, ids: Array) -> None:
     """Raises ValueError for a grade that is NaN or infinite.
 
