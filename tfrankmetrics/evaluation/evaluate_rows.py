@@ -209,8 +209,9 @@ class RowData(NamedTuple):
             if rules.rank_zero_weights and (weights == 0).any():
                 for part in self.queries.parts():
                     rows, exists = self.queries.rows(part)
-                    judged = exists & (labels[rows] >= 0)
-                    facts += Facts.of_weights(labels[rows], weights[rows], judged)
+                    of_part = labels[rows]
+                    judged = exists & (of_part >= 0)
+                    facts += Facts.of_weights(of_part, weights[rows], judged)
         refuse_signed_labels(facts, "drop these rows")
         warn_of(facts, Asked(rules))
 

@@ -120,7 +120,8 @@ class CatalogLists(Lists):
 
     def facts(self, y_true: Any, mask: Any, rules: LabelRules) -> Facts:
         """The facts about scores and excluded items."""
-        facts = Facts.of(SCORE_FACTS, self.scores) | self.uncounted_facts(y_true)
+        facts = Facts.of(SCORE_FACTS, self.scores)
+        facts |= self.uncounted_facts(y_true)
         if self.exclude is not None:
             conditions = conditions_of_excluded(self.relevant, self.exclude)
             facts |= zip(OF_EXCLUDED, numbers_of(conditions), strict=True)

@@ -123,7 +123,8 @@ class LabelLists(Lists):
             given = self.labels[judged]
         labels = self._labels_of_items
         thresholds = () if self.has_subtopics else rules.thresholds
-        facts = Facts.of_labels(given, thresholds) | self.uncounted_facts(y_true)
+        facts = Facts.of_labels(given, thresholds)
+        facts |= self.uncounted_facts(y_true)
         facts |= Facts.of(SCORE_FACTS, self.scores[self.valid])
         facts |= Facts.of_lengths(np.count_nonzero(judged, axis=1))
         if rules.rank_zero_weights and self.item_weights is not None:
