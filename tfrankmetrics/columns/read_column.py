@@ -244,7 +244,9 @@ def as_array(name: str, data: Any) -> np.ndarray:
         array = array.astype(np.float32)  # bfloat16 and shorter, not NumPy's own
     if array.dtype == object:
         data, array = array.tolist(), without_objects(array)
-    refuse_rounded_integers(name, data, array)
+    is_list = isinstance(data, (list, tuple)) and array.dtype == np.float64
+    if is_list and _has_large(array):
+        _refuse_rounded_integers(name, data, array)
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
         raise ValueError(
             f"{name} must hold real numbers of at most 64 bits. Received: dtype "
@@ -303,11 +305,8 @@ def _is_number_as_text(value: Any) -> bool:
         return False
 
 
-def refuse_rounded_integers(name: str, data: Any, array: np.ndarray) -> None:
+def _refuse_rounded_integers(name: str, data: Any, array: np.ndarray) -> None:
     """Raises ValueError for a list in which NumPy has rounded integers to float64."""
-    is_list = isinstance(data, (list, tuple)) and array.dtype == np.float64
-    if not is_list or not _has_large(array):
-        return
     for number, rounded in zip(_flat(data), array.flat, strict=True):
         if isinstance(number, int) and number != int(rounded):
             raise ValueError(

@@ -218,10 +218,10 @@ class RowData(NamedTuple):
     def require_items(self, items: Ids) -> None:
         """Raises ValueError unless each row has an item, once in a query."""
         num_rows = len(self.columns["labels"])
-        if items.num_rows != num_rows:
+        if len(items) != num_rows:
             raise ValueError(
                 "`item_ids` must contain a value for each row. Received: "
-                f"{items.num_rows} values for {num_rows} rows."
+                f"{len(items)} values for {num_rows} rows."
             )
         codes, queries = items.codes, self.queries.numbers_of_rows()
         order = np.lexsort((codes, queries))
@@ -267,7 +267,7 @@ def read_table(
     found = None
     if groups is None:
         found = number_ids("query ids", [query_ids])
-        lengths["query_ids"] = found.num_rows
+        lengths["query_ids"] = len(found)
     if len(set(lengths.values())) > 1:
         raise ValueError(
             "All columns must contain a value for each row. Received lengths: "

@@ -321,7 +321,7 @@ def rows_by_model(run: Any, model: str) -> dict[Any, Any]:
             f"{shortened(run)}. Pass a frame, or evaluate the runs one by one."
         )
     models = number_ids("models", [column(run, model, "model")], ["row {} of `run`"])
-    if not models.num_rows:
+    if not len(models):
         raise ValueError("`run` must contain a row for each model. Received: no rows.")
     order, starts, _ = models.groups
     parts = np.split(order, starts[1:])

@@ -47,12 +47,12 @@ def to_lists(
     """
     array = as_array("`values`", values)
     found = number_ids("query ids", [query_ids])
-    is_table = array.ndim in (1, 2) and len(array) == found.num_rows
+    is_table = array.ndim in (1, 2) and len(array) == len(found)
     if not is_table or array.dtype.kind not in "biuf":
         raise ValueError(
             "`values` must be numbers [rows] or [rows, F], with a row for each query "
             f"id. Received: {array.dtype} of shape {array.shape}, and "
-            f"{found.num_rows} query ids."
+            f"{len(found)} query ids."
         )
     filler = np.asarray(padding).astype(array.dtype)
     if array.dtype.kind != "f" and filler != padding:

@@ -31,6 +31,7 @@ from tfrankmetrics.inputs.mistakes import (
     Facts,
     LabelRules,
     flat_lists,
+    warn,
 )
 from tfrankmetrics.inputs.ranks_as_scores import facts_of_arrays
 from tfrankmetrics.inputs.relevant_ids import as_ids, require_below
@@ -39,7 +40,7 @@ from tfrankmetrics.inputs.weights import (
     query_or_item_weights,
     require_valid_weights,
 )
-from tfrankmetrics.inputs.whole_data import flat_numbers, warn_if_all_judged
+from tfrankmetrics.inputs.whole_data import flat_numbers
 from tfrankmetrics.ranking.items import Items, count, is_retrieved, lowest_score
 from tfrankmetrics.ranking.order import rank_by_score
 from tfrankmetrics.ranking.ranked_lists import RankedLists, depth_for
@@ -112,16 +113,23 @@ class LabelLists(Lists):
         self, y_true: Any, reads_judgments: bool, is_complete: bool
     ) -> None:
         """Warns if `judged` cannot tell unjudged items from padding."""
-        warn_if_all_judged(reads_judgments, self.judged)
+        if reads_judgments and self.judged is None:
+            warn(
+                "`judged` requires a mask, which distinguishes unjudged items (labels "
+                "below 0) from padding. Received: no mask, so that such items are "
+                "padding, and all others are treated as judged. Pass a mask, or use "
+                "evaluate_rows or evaluate_run."
+            )
 
     def facts(self, y_true: Any, mask: Any, rules: LabelRules) -> Facts:
         """The facts about labels, scores, lists and weights."""
         judged = self.valid if self.judged is None else self.judged
         has_mask = mask is not None or isinstance(y_true, Mapping)
-        given = None if has_mask else flat_numbers(y_true)
-        if given is None:  # a mask decides, rather than labels below 0
-            given = self.labels[judged]
-        labels = self._labels_of_items
+        labels, given = self._labels_of_items, self.labels[judged]
+        # Only then the labels below 0, which are not in the lists, may be a mistake.
+        if not has_mask and (self.has_subtopics or (given == 1).all()):
+            numbers = flat_numbers(y_true)
+            given = given if numbers is None else numbers
         thresholds = () if self.has_subtopics else rules.thresholds
         facts = Facts.of_labels(given, thresholds)
         facts |= self.uncounted_facts(y_true)
@@ -129,7 +137,7 @@ class LabelLists(Lists):
         facts |= Facts.of_lengths(np.count_nonzero(judged, axis=1))
         if rules.rank_zero_weights and self.item_weights is not None:
             facts |= Facts.of_weights(labels, self.item_weights, judged)
-        if not has_mask and is_flat(y_true):
+        if len(labels) == 1 and not has_mask and is_flat(y_true):
             facts["flat lists"] = float(flat_lists(labels[0], judged[0]))
         return facts
 

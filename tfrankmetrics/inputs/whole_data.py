@@ -93,17 +93,6 @@ def warn_if_no_id_matches(relevant: np.ndarray, recommended: np.ndarray) -> None
         )
 
 
-def warn_if_all_judged(reads_judgments: bool, judged: Any) -> None:
-    """Warns if `judged` is computed on lists without possible unjudged items."""
-    if reads_judgments and judged is None:
-        warn(
-            "`judged` requires a mask, which distinguishes unjudged items (labels "
-            "below 0) from padding. Received: no mask, so that such items are padding, "
-            "and all others are treated as judged. Pass a mask, or use evaluate_rows "
-            "or evaluate_run."
-        )
-
-
 def flat_numbers(data: Any) -> np.ndarray | None:
     """Data as an array, rows of unequal length one after the other.
 
