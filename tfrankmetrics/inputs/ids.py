@@ -20,6 +20,7 @@ from tfrankmetrics.inputs.mistakes import LONG, MANY_RELEVANT, Facts
 from tfrankmetrics.inputs.relevant_ids import (
     PADDING,
     as_ids,
+    equals_previous,
     find_in_rows,
     from_dict,
     is_repeated,
@@ -108,8 +109,7 @@ class IdLists(Lists):
         is_recommended = self.recommended != PADDING
         ascending, relevance = self.ascending_relevant()
         # The first of equal ids, since a search finds that one.
-        is_later = xp.equal(ascending[:, 1:], ascending[:, :-1])
-        is_first = ~xp.pad(is_later, [[0, 0], [1, 0]]) & (ascending != PADDING)
+        is_first = ~equals_previous(ascending) & (ascending != PADDING)
         position, is_match = find_in_rows(ascending, self.recommended)
         is_match &= is_recommended
         if not self.count_repeats:

@@ -10,14 +10,29 @@ from typing import Any
 
 import numpy as np
 
-from tfrankmetrics.columns.read_column import as_list, from_pytorch, is_column_of_frame
+from tfrankmetrics.columns.read_column import (
+    as_list,
+    column_names,
+    from_pytorch,
+    is_frame,
+)
 from tfrankmetrics.inputs.mistakes import MANY, MOST_VALUES, are_grades, warn
 
 
 def refuse_columns(y_true: Any, y_pred: Any) -> None:
     """Raises ValueError for columns of a frame, whose rows are of many queries."""
     for name, data in (("y_true", y_true), ("y_pred", y_pred)):
-        if is_column_of_frame(data):
+        library = type(data).__module__.partition(".")[0]
+        is_of_frame = library in ("pandas", "polars", "pyarrow")
+        if not is_of_frame or not hasattr(data, "to_numpy"):
+            continue
+        if is_frame(data):
+            is_column = len(column_names(data)) == 1 and len(data) > 1
+        else:
+            is_column = np.ndim(data) == 1 and (
+                len(data) == 0 or np.ndim(next(iter(data))) == 0
+            )
+        if is_column:
             raise ValueError(
                 "Each query is a list, and the rows of a frame usually belong to many "
                 f"queries. Received: {name} is a column of {len(data)} rows. Call "
