@@ -54,8 +54,10 @@ def lengths_if_unequal(y_true: Any, y_pred: Any, inputs: str) -> np.ndarray | No
 
 def batch_of(whole: Batch, queries: np.ndarray) -> Batch:
     """Some queries of all."""
-    rows = (_rows_of_queries(each, queries) for each in whole[:-1])
-    return Batch(*rows, queries)
+    rows = {
+        name: _rows_of_queries(each, queries) for name, each in whole._asdict().items()
+    }
+    return Batch(**{**rows, "queries": queries})
 
 
 def _lengths(data: Any) -> Iterator[np.ndarray]:
