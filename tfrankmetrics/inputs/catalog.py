@@ -167,15 +167,15 @@ class CatalogLists(Lists):
                 # The maximum, since padding was clipped to the id of a real item.
                 return xp.scatter_max(nothing, ids, gain(judged))
 
-            ranked, ties = rank_by_score(
+            order, ties = rank_by_score(
                 scores,
                 depth,
                 tie_breaking,
-                lambda order: _relevant_at(order, ids, judged),
                 gain_of,
                 judged.retrieved,
                 lambda where: xp.gather(where, ids),
             )
+            ranked = _relevant_at(order, ids, judged)
         return RankedLists(
             ranked=ranked,
             listed=judged,

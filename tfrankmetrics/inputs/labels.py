@@ -193,28 +193,19 @@ class LabelLists(Lists):
             xp.arange(xp.astype(depth, xp.float64, like=scores), like=scores)
             < num_retrieved[:, xp.newaxis]
         )
-
-        def items_at(order):
-            labels, weights, judged = (
-                None if values is None else xp.gather(values, order)
-                for values in (self.labels, self.item_weights, self.judged)
-            )
-            items = Items(labels, is_ranked, is_ranked, weights, judged)
-            return items.only(is_ranked)
-
         judged = Items(
             self.labels, self.valid, retrieved, self.item_weights, self.judged
         )
-        ranked, ties = rank_by_score(
-            scores,
-            depth,
-            tie_breaking,
-            items_at,
-            lambda gain: gain(judged),
-            retrieved,
+        order, ties = rank_by_score(
+            scores, depth, tie_breaking, lambda gain: gain(judged), retrieved
         )
+        labels, weights, is_judged = (
+            None if values is None else xp.gather(values, order)
+            for values in (self.labels, self.item_weights, self.judged)
+        )
+        ranked = Items(labels, is_ranked, is_ranked, weights, is_judged)
         return RankedLists(
-            ranked=ranked,
+            ranked=ranked.only(is_ranked),
             listed=judged,
             ties=ties,
             query_weights=self.query_weights,
