@@ -9,11 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tfrankmetrics.arguments import ArrayLike, ColumnLike, Key, TableLike, Tower
 from tfrankmetrics.compute.calls import require_eager
-from tfrankmetrics.compute.values import without_one_subtopic
+from tfrankmetrics.evaluation.evaluate import ListData
 from tfrankmetrics.evaluation.evaluate_rows import read_table
 from tfrankmetrics.evaluation.evaluate_run import (
     Excluded,
@@ -25,14 +23,9 @@ from tfrankmetrics.evaluation.evaluate_run import (
 from tfrankmetrics.evaluation.join import PairColumns, read_tables
 from tfrankmetrics.explanation.asked import asked_metrics
 from tfrankmetrics.explanation.explanation import Explanation
-from tfrankmetrics.inputs.alignment import aligned_lists
-from tfrankmetrics.inputs.ids_as_integers import IdNumbers, as_integer_ids
-from tfrankmetrics.inputs.one_list import list_of_query
-from tfrankmetrics.inputs.parts_by_length import Batch, batch_of, lengths_if_unequal
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Duplicates, Inputs, Options
 from tfrankmetrics.retrieval.evaluate_retrieval import Retrieval, Score
-from tfrankmetrics.rules import check_query
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -99,24 +92,8 @@ def explain(
         duplicates=duplicates,
         lower_is_better=lower_is_better,
     )
-    given = {"y_true": y_true, "y_pred": y_pred}
-    given |= {"sample_weight": sample_weight, "mask": mask}
-    batch, names = Batch(**aligned_lists(request.input_format.inputs, given)), {}
-    if inputs == "ids":
-        numbers = IdNumbers()
-        y_true, y_pred = as_integer_ids(batch.y_true, batch.y_pred, numbers)
-        batch, names = batch._replace(y_true=y_true, y_pred=y_pred), numbers.ids()
-    row = query
-    lengths = lengths_if_unequal(*batch[:2], request.input_format.inputs)
-    if lengths is not None:  # padding all lists to the longest would waste memory
-        check_query("explain", query, len(lengths))
-        batch = batch_of(batch, np.array([query]))
-        row = 0
-    lists = request.read(*batch[:4]).on_host()
-    lists.require_valid_values()
-    lists = without_one_subtopic(request.measures, lists)
-    check_query("explain", row, int(lists.num_queries))
-    one = list_of_query(lists, row, query, names)
+    data = ListData.of_arrays(request, y_true, y_pred, mask, sample_weight)
+    one = data.list_of(query)
     return Explanation(query, asked, [one] * len(asked))
 
 
