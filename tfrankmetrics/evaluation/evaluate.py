@@ -7,7 +7,7 @@ computes these, and the request shapes the result. All entry points work alike.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,7 +15,7 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arguments import ArrayLike, SlicesLike
 from tfrankmetrics.compute.calls import require_eager
-from tfrankmetrics.compute.computed import Computed
+from tfrankmetrics.compute.computed import Computed, Part
 from tfrankmetrics.compute.values import without_one_subtopic
 from tfrankmetrics.evaluation.item_positions import with_items_by_position
 from tfrankmetrics.inputs.alignment import aligned_lists
@@ -31,7 +31,6 @@ from tfrankmetrics.inputs.parts_by_length import (
     lengths_if_unequal,
     parts_of,
 )
-from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Duplicates, Inputs, Options, Separator
 from tfrankmetrics.results.metric_values import SlicedValues
@@ -187,7 +186,7 @@ class ListData:
         lengths = lengths_if_unequal(whole.y_true, whole.y_pred, inputs)
         return cls(request, [whole], lengths, is_whole=lengths is None)
 
-    def parts(self) -> Iterator[tuple[Mapping[str, Measure], Lists, np.ndarray]]:
+    def parts(self) -> Iterator[Part]:
         """The metrics, as many lists as fit in memory at a time, and their queries.
 
         The queries are their numbers. Warns of mistakes in the lists.
@@ -245,7 +244,7 @@ class ListData:
     def _read(self, batch: Batch) -> tuple[Request, Lists]:
         """The request with data about the items by position, and the checked lists."""
         request, y_true, y_pred = self.request, batch.y_true, batch.y_pred
-        if any(each.declaration.reads_items for each in request.measures):
+        if request.reads_items:
             request, y_true, y_pred = with_items_by_position(request, y_true, y_pred)
         if request.input_format.inputs == "ids":
             y_true, y_pred = as_integer_ids(y_true, y_pred, self._id_numbers)

@@ -1,13 +1,13 @@
 """`evaluate_rows`: ranking metrics of a table with a query, a label and a score.
 
-`rows_by_query.py` groups the rows. `compute_rows` evaluates them as padded lists,
-also those of runs, retrieval and Beam.
+`rows_by_query.py` groups the rows. `RowData` answer as padded lists, also with the rows
+of runs, retrieval and Beam.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ from tfrankmetrics.columns.read_column import (
 )
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.compute.calls import require_eager
-from tfrankmetrics.compute.computed import Computed
+from tfrankmetrics.compute.computed import Computed, Part
 from tfrankmetrics.evaluation.item_positions import items_of_rows
 from tfrankmetrics.evaluation.join import error_of_pair_twice
 from tfrankmetrics.evaluation.rows_by_query import (
@@ -150,10 +150,10 @@ def evaluate_rows(
 
 def evaluate_table(request: Request, data: RowData) -> dict[str, Any] | SlicedValues:
     """`evaluate_rows` for a request: computes and shapes the result."""
-    if data.items is not None:
-        request, data.columns["items"] = items_of_rows(request, data.items)
+    request = data.with_items(request)
     computed = Computed(request.named, data.slices)
-    compute_rows(computed, request.named, data)
+    for part in data.parts(request.named):
+        computed.add(*part)
     found = computed.by_query(len(data.ids))
     return request.result(computed, *found, data.slices, data.ids)
 
@@ -170,6 +170,29 @@ class RowData(NamedTuple):
     items: Ids | None = None  # of the rows
     slices: Slices | None = None
     drops_unjudged: bool = True  # unless the declaration of a metric decides
+
+    def with_items(self, request: Request) -> Request:
+        """The request with data about items by position, which a column now holds."""
+        if self.items is None:
+            return request
+        request, self.columns["items"] = items_of_rows(request, self.items)
+        return request
+
+    def parts(self, named: Mapping[str, Measure]) -> Iterator[Part]:
+        """The metrics, lists for them, and the numbers of their queries.
+
+        An item with a label below 0 was not judged. It is excluded or treated as not
+        relevant, unless the declaration of a metric decides.
+        """
+        drops = {n: drops_unjudged(m, self.drops_unjudged) for n, m in named.items()}
+        for drop in sorted({*drops.values()}, reverse=True):
+            chosen = {n: measure for n, measure in named.items() if drops[n] == drop}
+            for part in self.queries.parts():
+                yield (
+                    chosen,
+                    lists_of_rows(self.queries, part, self.columns, drop),
+                    part,
+                )
 
     def list_of(self, query: Any, measure: Measure) -> OneList:
         """The list of the query with this id that a metric reads."""
@@ -323,25 +346,6 @@ def columns_of(data: Any, arguments: dict[str, Any]) -> dict[str, Any]:
             f"{shortened(data)}."
         )
     return arguments | {n: column(data, named, n) for n, named in names.items()}
-
-
-def compute_rows(
-    computed: Computed, named: Mapping[str, Measure], rows: RowData
-) -> None:
-    """Computes metrics of the rows of all queries.
-
-    An item with a label below 0 was not judged. It is excluded or treated as not
-    relevant, unless the declaration of a metric decides.
-    """
-    for drop in (True, False):
-        chosen = {
-            name: measure
-            for name, measure in named.items()
-            if drops_unjudged(measure, rows.drops_unjudged) == drop
-        }
-        for part in rows.queries.parts() if chosen else ():
-            lists = lists_of_rows(rows.queries, part, rows.columns, drop)
-            computed.add(chosen, lists, part)
 
 
 def drops_unjudged(measure: Measure, otherwise: bool) -> bool:

@@ -15,7 +15,7 @@ from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.computed import Computed
 from tfrankmetrics.compute.exposures import with_num_items
-from tfrankmetrics.evaluation.evaluate_rows import RowData, compute_rows
+from tfrankmetrics.evaluation.evaluate_rows import RowData
 from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.catalog import CatalogLists
 from tfrankmetrics.inputs.datasets import is_dataset
@@ -294,7 +294,8 @@ class Retrieval:
                 columns["sample_weight"] = query_weights[highest.rows]
             ids, queries = np.arange(num_queries), highest.queries(num_queries)
             rows = RowData(columns, ids, queries, drops_unjudged=False)
-            compute_rows(computed, of_items, rows)
+            for part in rows.parts(of_items):
+                computed.add(*part)
         return request.result(computed, *computed.by_query(num_queries), slices)
 
     def list_of(self, query: int, request: Request) -> OneList:
