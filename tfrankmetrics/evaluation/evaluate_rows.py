@@ -188,11 +188,8 @@ class RowData(NamedTuple):
         for drop in sorted({*drops.values()}, reverse=True):
             chosen = {n: measure for n, measure in named.items() if drops[n] == drop}
             for part in self.queries.parts():
-                yield (
-                    chosen,
-                    lists_of_rows(self.queries, part, self.columns, drop),
-                    part,
-                )
+                lists = lists_of_rows(self.queries, part, self.columns, drop)
+                yield chosen, lists, part
 
     def list_of(self, query: Any, measure: Measure) -> OneList:
         """The list of the query with this id that a metric reads."""

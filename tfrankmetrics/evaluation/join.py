@@ -339,10 +339,8 @@ def match_pairs(
 
     match, twice = _matches(keys, num_judged)
     if twice is not None:
-        pair = [ids.at(ids.codes[[twice]])[0] for ids in (queries, items)]
-        table = judged if twice < num_judged else predicted
-        row = twice - num_judged * (twice >= num_judged)
-        raise ValueError(_pair_twice(table, pair, row))
+        query, item = (ids.at(ids.codes[[twice]])[0] for ids in (queries, items))
+        raise ValueError(_pair_twice(judged, predicted, query, item, twice))
     of_run = np.arange(num_judged, len(keys))
     if len(to_exclude):
         of_run = of_run[~np.isin(keys[of_run], to_exclude)]
@@ -353,7 +351,6 @@ def match_pairs(
     predicted_codes = queries.codes[of_run]
     is_judged = predicted_codes < num_queries
     pairs = of_run[is_judged]
-    places = pairs - num_judged
     of_queries = np.bincount(predicted_codes[is_judged], minlength=num_queries)
     return Join(
         query_ids=queries,
@@ -363,8 +360,8 @@ def match_pairs(
         predicted_codes=predicted_codes[is_judged],
         item_codes=items.codes[: len(keys)],
         labels=judged.numbers,
-        scores=predicted.numbers[places],
-        rounded=predicted.rounded[places],
+        scores=predicted.numbers[pairs - num_judged],
+        rounded=predicted.rounded[pairs - num_judged],
         pairs=pairs,
         match=match[pairs],
         first_rows=first_rows,
@@ -389,9 +386,14 @@ def _matches(keys: np.ndarray, num_judged: int) -> tuple[np.ndarray, int | None]
     return match, second[is_twice].min() if is_twice.any() else None
 
 
-def _pair_twice(table: PairTable, pair: Sequence[Any], row: int) -> str:
-    """The error for a pair whose second row is this one."""
-    query, item = pair
+def _pair_twice(
+    judged: PairTable, predicted: PairTable, query: Any, item: Any, number: int
+) -> str:
+    """The error for a pair that its table repeats, with its number among all pairs."""
+    num_judged = len(judged.numbers)
+    table, row = judged, number
+    if number >= num_judged:
+        table, row = predicted, number - num_judged
     if table.place is None:
         return error_of_pair_twice(table.name, query, item)
     where = f", the second time in {table.place(row)}"

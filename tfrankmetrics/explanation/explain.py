@@ -25,7 +25,7 @@ from tfrankmetrics.explanation.asked import asked_metrics
 from tfrankmetrics.explanation.explanation import Explanation
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Duplicates, Inputs, Options
-from tfrankmetrics.retrieval.evaluate_retrieval import Retrieval, Score
+from tfrankmetrics.retrieval.evaluate_retrieval import CandidateData, Score
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -279,8 +279,8 @@ def explain_retrieval(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("explain_retrieval")
-    request, asked = asked_metrics(metric, versus, options, inputs="catalog")
-    task = Retrieval(
+    _, asked = asked_metrics(metric, versus, options, inputs="catalog")
+    data = CandidateData(
         queries=queries,
         candidates=candidates,
         relevant=relevant,
@@ -293,5 +293,5 @@ def explain_retrieval(
         batch_size=batch_size,
         chunk_size=chunk_size,
     )
-    one = task.list_of(query, request)
+    one = data.list_of(query)
     return Explanation(query, asked, [one] * len(asked))
