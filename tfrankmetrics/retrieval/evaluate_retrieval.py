@@ -315,9 +315,7 @@ class CandidateData:
         for name, measure in named.items():
             chosen = of_items if measure.declaration.reads_items else of_lists
             chosen[name] = measure
-        are_stable = {
-            measure.tie_policy is TiePolicy.STABLE for measure in of_lists.values()
-        }
+        policies = {measure.tie_policy for measure in of_lists.values()}
         ranks, highest = rank_all(
             queries,
             candidates,
