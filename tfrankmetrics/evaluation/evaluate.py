@@ -194,9 +194,11 @@ class ListData:
         facts = Facts()
         for place, batch in enumerate(self._in_parts()):
             request, lists = self._read(batch)
-            on_host = lists.on_host()
+            is_numpy = xp.library_of(*lists.arrays.values()) == "numpy"
+            on_host = lists if is_numpy else lists.on_host()
             on_host.require_valid_values()
-            request = request.for_items_of(on_host)
+            if request.reads_items:
+                request = request.for_items_of(on_host)
             if place == 0:
                 on_host.warn_of_mistakes(
                     batch.y_true, request.reads_judgments, self._is_whole
@@ -208,7 +210,8 @@ class ListData:
             if queries is None:
                 queries = self.num_queries + np.arange(number)
             self.num_queries += number
-            step = _queries_at_a_time(lists)
+            most = ELEMENTS_IN_CACHE if is_numpy else ELEMENTS_AT_A_TIME
+            step = max(1, most // max(1, lists.elements_per_query))
             if number <= step:
                 yield request.named, lists, queries
                 continue
@@ -255,10 +258,3 @@ class ListData:
         """Raises ValueError for signed labels, and warns of other mistakes."""
         refuse_signed_labels(facts, remedy)
         warn_of(facts, Asked(self.request.label_rules))
-
-
-def _queries_at_a_time(lists: Lists) -> int:
-    """How many lists are computed at a time."""
-    is_numpy = xp.library_of(*lists.arrays.values()) == "numpy"
-    most = ELEMENTS_IN_CACHE if is_numpy else ELEMENTS_AT_A_TIME
-    return max(1, most // max(1, lists.elements_per_query))

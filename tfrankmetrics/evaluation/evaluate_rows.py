@@ -154,8 +154,8 @@ def evaluate_table(request: Request, data: RowData) -> dict[str, Any] | SlicedVa
     computed = Computed(request.named, data.slices)
     for part in data.parts(request.named):
         computed.add(*part)
-    found = computed.by_query(len(data.ids))
-    return request.result(computed, *found, data.slices, data.ids)
+    of_queries = computed.by_query(len(data.ids))
+    return request.result(computed, *of_queries, data.slices, data.ids)
 
 
 class RowData(NamedTuple):
@@ -284,17 +284,16 @@ def read_table(
             + ("neither." if groups is None else "both.")
         )
     lengths = {name: len(column) for name, column in columns.items()}
-    found = None
     if groups is None:
-        found = number_ids("query ids", [query_ids])
-        lengths["query_ids"] = len(found)
+        numbered = number_ids("query ids", [query_ids])
+        lengths["query_ids"] = len(numbered)
     if len(set(lengths.values())) > 1:
         raise ValueError(
             "All columns must contain a value for each row. Received lengths: "
             f"{lengths}."
         )
-    if found is not None:
-        ids, queries = found.array(), Queries(*found.groups)
+    if groups is None:
+        ids, queries = numbered.array(), Queries(*numbered.groups)
     else:
         ids, queries = queries_of_groups(groups, len(columns["labels"]))
     table = RowData(columns, ids, queries)

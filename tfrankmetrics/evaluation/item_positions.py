@@ -88,16 +88,16 @@ def _ids_of_data(request: Request) -> list | None:
 
     None if there are no data by id.
     """
-    found = [ids for each in request.measures for ids in each.ids_of_items]
-    if not found:
+    by_data = [ids for each in request.measures for ids in each.ids_of_items]
+    if not by_data:
         return None
-    if len(found) < sum(len(each.item_data) for each in request.measures):
+    if len(by_data) < sum(len(each.item_data) for each in request.measures):
         raise ValueError(
             "All data about items must be by id, or all in the order of the ids. "
             "Received: both, a dict and an array."
         )
-    others = [{*ids} for ids in found[1:]]
-    return [item for item in found[0] if all(item in other for other in others)]
+    others = [{*ids} for ids in by_data[1:]]
+    return [item for item in by_data[0] if all(item in other for other in others)]
 
 
 def by_position(request: Request, ids: list) -> Request:

@@ -248,23 +248,23 @@ def _read_pairs(name: str, data: Any, columns: dict[str, str]) -> PairTable:
         )
     data = by_index(name, data)
     if is_frame(data):
-        found = [column(data, of_column, each) for each, of_column in columns.items()]
-        return PairTable(name, *found, place=ROW_OF_FRAME)
+        given = [column(data, of_column, each) for each, of_column in columns.items()]
+        return PairTable(name, *given, place=ROW_OF_FRAME)
     if not isinstance(data, Mapping):
         raise ValueError(
             f"`{name}` must be a frame with the columns "
             f"{', '.join(map(repr, columns.values()))}, a dict of queries, or the path "
             f"of a file. Received: {shortened(data)}."
         )
-    found = [_items_of(name, *of_query) for of_query in data.items()]
-    lengths = [len(items) for items, _ in found]
-    codes = np.repeat(np.arange(len(found)), lengths)
-    items = [*itertools.chain.from_iterable(items for items, _ in found)]
-    values = [*itertools.chain.from_iterable(values for _, values in found)]
+    of_queries = [_items_of(name, *of_query) for of_query in data.items()]
+    lengths = [len(items) for items, _ in of_queries]
+    codes = np.repeat(np.arange(len(of_queries)), lengths)
+    items = [*itertools.chain.from_iterable(items for items, _ in of_queries)]
+    values = [*itertools.chain.from_iterable(values for _, values in of_queries)]
     if not all(issubclass(each, Number) for each in {*map(type, values)}):
         # Of lists, NumPy would make a second axis.
         values = as_objects([*map(_number_of_scalar, values)])
-    has_ranks = any(isinstance(of_query, range) for _, of_query in found)
+    has_ranks = any(isinstance(values, range) for _, values in of_queries)
     return PairTable(name, Ids([*data], codes), items, values, has_ranks=has_ranks)
 
 

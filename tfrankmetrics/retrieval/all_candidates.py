@@ -72,7 +72,7 @@ def rank_all(
             ranks = Ranks.zeros(relevant.ids.shape, counts_tied_before)
             for block in blocks:
                 block.finish(ranks)
-            return ranks, Highest.joined([block.highest.found() for block in blocks])
+            return ranks, Highest.joined([block.highest.complete() for block in blocks])
     raise ValueError(
         "A candidate must have the same score each time. Received: other scores for "
         "the same queries and candidates. `score` must not be random, and a dataset "

@@ -251,16 +251,15 @@ class CandidateData:
         given, tower = self._given["candidates"], self._given["candidate_tower"]
         read = self.scores.read
         if is_dataset(given):
-            found: Candidates = StreamedCandidates(
-                given, tower, self.relevant.ids, read
-            )
+            kept = self.relevant.ids
+            candidates: Candidates = StreamedCandidates(given, tower, kept, read)
         else:
             arrays = read(in_memory("candidates", given, tower, self._chunk_size))
-            found = ArrayCandidates(arrays, self._chunk_size)
-        self.relevant.require_candidates(found.number)
+            candidates = ArrayCandidates(arrays, self._chunk_size)
+        self.relevant.require_candidates(candidates.number)
         if self.ids is not None:
-            require_unique(self.ids, found.number)
-        return found
+            require_unique(self.ids, candidates.number)
+        return candidates
 
     def query_weights(self) -> np.ndarray | None:
         """The weight of each query; None without any."""
