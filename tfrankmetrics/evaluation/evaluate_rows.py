@@ -145,7 +145,7 @@ def evaluate_rows(
     )
     columns = {"query_ids": query_ids, "labels": labels, "scores": scores}
     columns |= {"sample_weight": sample_weight, "item_ids": item_ids}
-    return evaluate_table(request, read_table(request, columns, data, groups))
+    return evaluate_table(request, RowData.of_table(request, columns, data, groups))
 
 
 def evaluate_table(request: Request, data: RowData) -> dict[str, Any] | SlicedValues:
@@ -170,6 +170,57 @@ class RowData(NamedTuple):
     items: Ids | None = None  # of the rows
     slices: Slices | None = None
     drops_unjudged: bool = True  # unless the declaration of a metric decides
+
+    @classmethod
+    def of_table(
+        cls, request: Request, columns: dict[str, Any], data: Any, groups: Any
+    ) -> RowData:
+        """Checked columns of numbers, and the queries by their ids or by groups."""
+        scores = columns["scores"]
+        score_name = (
+            scores if isinstance(scores, str) else getattr(scores, "name", None)
+        )
+        given = columns_of_rows(request, data, columns)
+        query_ids, items, slice_columns = map(
+            given.pop, ("query_ids", "item_ids", "by")
+        )
+        if given["sample_weight"] is None:
+            del given["sample_weight"]
+        columns = {name: as_numbers(name, values) for name, values in given.items()}
+        if (query_ids is None) == (groups is None):
+            raise ValueError(
+                "Pass either `query_ids`, one for each row, or `groups`, the number of "
+                "rows of each query. Received: "
+                + ("neither." if groups is None else "both.")
+            )
+        lengths = {name: len(column) for name, column in columns.items()}
+        numbered = None
+        if groups is None:
+            numbered = number_ids("query ids", [query_ids])
+            lengths["query_ids"] = len(numbered)
+        if len(set(lengths.values())) > 1:
+            raise ValueError(
+                "All columns must contain a value for each row. Received lengths: "
+                f"{lengths}."
+            )
+        if numbered is not None:
+            ids, queries = numbered.array(), Queries(*numbered.groups)
+        else:
+            ids, queries = queries_of_groups(groups, len(columns["labels"]))
+        table = cls(columns, ids, queries)
+        table.check_values(request, score_name)
+        if groups is None:
+            warn_if_ids_are_fractions(ids)
+            warn_if_queries_are_labels(ids, columns["labels"])
+        if request.lower_is_better:
+            columns["scores"] = negated(columns["scores"])
+        slices = request.slices_of(
+            {n: queries.column("by", n, values) for n, values in slice_columns.items()}
+        )
+        if items is not None:
+            items = number_ids("item ids", [items])
+            table.require_items(items)
+        return table._replace(items=items, slices=slices)
 
     def with_items(self, request: Request) -> Request:
         """The request with data about items by position, which a column now holds."""
@@ -265,56 +316,6 @@ def columns_of_rows(
     data = collected(data)
     slice_columns = request.slice_columns(data, has_ids=True)
     return aligned({**others, **columns_of(data, columns), "by": slice_columns})
-
-
-def read_table(
-    request: Request, columns: dict[str, Any], data: Any, groups: Any
-) -> RowData:
-    """Checked columns of numbers, and the queries by their ids or by groups."""
-    score_name = name_of_column(columns["scores"])
-    given = columns_of_rows(request, data, columns)
-    query_ids, items, slice_columns = map(given.pop, ("query_ids", "item_ids", "by"))
-    if given["sample_weight"] is None:
-        del given["sample_weight"]
-    columns = {name: as_numbers(name, values) for name, values in given.items()}
-    if (query_ids is None) == (groups is None):
-        raise ValueError(
-            "Pass either `query_ids`, one for each row, or `groups`, the number of "
-            "rows of each query. Received: "
-            + ("neither." if groups is None else "both.")
-        )
-    lengths = {name: len(column) for name, column in columns.items()}
-    if groups is None:
-        numbered = number_ids("query ids", [query_ids])
-        lengths["query_ids"] = len(numbered)
-    if len(set(lengths.values())) > 1:
-        raise ValueError(
-            "All columns must contain a value for each row. Received lengths: "
-            f"{lengths}."
-        )
-    if groups is None:
-        ids, queries = numbered.array(), Queries(*numbered.groups)
-    else:
-        ids, queries = queries_of_groups(groups, len(columns["labels"]))
-    table = RowData(columns, ids, queries)
-    table.check_values(request, score_name)
-    if groups is None:
-        warn_if_ids_are_fractions(ids)
-        warn_if_queries_are_labels(ids, columns["labels"])
-    if request.lower_is_better:
-        columns["scores"] = negated(columns["scores"])
-    slices = request.slices_of(
-        {n: queries.column("by", n, values) for n, values in slice_columns.items()}
-    )
-    if items is not None:
-        items = number_ids("item ids", [items])
-        table.require_items(items)
-    return table._replace(items=items, slices=slices)
-
-
-def name_of_column(column: Any) -> Any:
-    """The name by which a column was passed, or that of a Series; None without one."""
-    return column if isinstance(column, str) else getattr(column, "name", None)
 
 
 def columns_of(data: Any, arguments: dict[str, Any]) -> dict[str, Any]:

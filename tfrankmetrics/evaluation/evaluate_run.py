@@ -178,7 +178,11 @@ def evaluate_joined(request: Request, data: RunData) -> dict[str, Any] | SlicedV
     for part in data.parts(request.named):
         computed.add(*part)
     values, weights = computed.by_query(len(counted))
-    values, weights, ids = values[:, counted], weights[:, counted], data.ids[counted]
+    values, weights, ids = (
+        values[:, counted],
+        weights[:, counted],
+        data.joined.ids[counted],
+    )
     result = request.result(computed, values, weights, data.slices, ids, counts)
     is_plain = not request.per_query and data.slices is None
     return RunValues(result, counts) if is_plain else result  # type: ignore[arg-type]
@@ -221,11 +225,6 @@ class RunData(NamedTuple):
     def is_counted(self) -> np.ndarray:
         """Whether each judged query is part of the result."""
         return self.joined.has_predictions | (self.policies.missing_queries != "skip")
-
-    @property
-    def ids(self) -> np.ndarray:
-        """The ids of the judged queries."""
-        return self.joined.ids
 
     def with_items(self, request: Request) -> tuple[Request, RunData]:
         """The request and the data with items by position, if a metric reads them."""

@@ -257,14 +257,13 @@ def _read_pairs(name: str, data: Any, columns: dict[str, str]) -> PairTable:
             f"of a file. Received: {shortened(data)}."
         )
     of_queries = [_items_of(name, *of_query) for of_query in data.items()]
-    lengths = [len(items) for items, _ in of_queries]
-    codes = np.repeat(np.arange(len(of_queries)), lengths)
-    items = [*itertools.chain.from_iterable(items for items, _ in of_queries)]
-    values = [*itertools.chain.from_iterable(values for _, values in of_queries)]
+    items, values = zip(*of_queries, strict=True) if of_queries else ((), ())
+    codes = np.repeat(np.arange(len(items)), [*map(len, items)])
+    has_ranks = range in {*map(type, values)}
+    items, values = ([*itertools.chain.from_iterable(each)] for each in (items, values))
     if not all(issubclass(each, Number) for each in {*map(type, values)}):
         # Of lists, NumPy would make a second axis.
         values = as_objects([*map(_number_of_scalar, values)])
-    has_ranks = any(isinstance(values, range) for _, values in of_queries)
     return PairTable(name, Ids([*data], codes), items, values, has_ranks=has_ranks)
 
 

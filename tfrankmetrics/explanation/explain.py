@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from tfrankmetrics.arguments import ArrayLike, ColumnLike, Key, TableLike, Tower
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.evaluation.evaluate import ListData
-from tfrankmetrics.evaluation.evaluate_rows import read_table
+from tfrankmetrics.evaluation.evaluate_rows import RowData
 from tfrankmetrics.evaluation.evaluate_run import (
     Excluded,
     MissingQueries,
@@ -150,7 +150,7 @@ def explain_rows(
     )
     columns = {"query_ids": query_ids, "labels": labels, "scores": scores}
     columns |= {"sample_weight": sample_weight, "item_ids": item_ids}
-    table = read_table(request, columns, data, groups)
+    table = RowData.of_table(request, columns, data, groups)
     lists = [table.list_of(query, each) for each in request.measures]
     return Explanation(query, asked, lists)
 

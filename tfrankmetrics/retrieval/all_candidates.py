@@ -42,7 +42,7 @@ def rank_all(
     *,
     counts_tied_before: bool = False,
     depth: Depth = NOTHING,
-    progress: Callable[[int], None] = lambda number: None,
+    progress: Callable[[int], None] | None = None,
 ) -> tuple[Ranks, Highest]:
     """Counts the candidates that score above, or as high as, each relevant item.
 
@@ -65,7 +65,7 @@ def rank_all(
         for chunk in candidates.chunks():
             for block in waiting:
                 block.add(scorer.of_block(block.queries, chunk), chunk)
-            if is_first_pass:
+            if is_first_pass and progress is not None:
                 progress(chunk.size)
         waiting = [block for block in waiting if block.starts_again()]
         if not waiting:
@@ -146,7 +146,7 @@ class Block:
         """Starts to count, for relevant items with these scores."""
         self._limits, self._seen = limits, limits.copy()
         zeros = np.zeros((3, *limits.shape), np.int64)
-        self._above, self._tied, self._tied_before = zeros
+        self._above, self._tied, self._tied_before = zeros[0], zeros[1], zeros[2]
         self._num_nan = np.zeros(len(limits), np.int64)
         self._num_retrieved = np.full(len(limits), self._num_candidates, np.int64)
         self.highest = HighestCandidates(self._query_rows, self._depth)

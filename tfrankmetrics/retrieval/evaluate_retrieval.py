@@ -190,7 +190,7 @@ def evaluate_candidates(
     candidates = data.candidates()
     request = data.with_items(request, candidates.number)
     computed = Computed(request.named, slices)
-    progress = _progress(candidates.number) if verbose else _no_progress
+    progress = _progress(candidates.number) if verbose else None
     given = queries, candidates, weights, progress
     for part in data.parts(request.named, *given):
         computed.add(*part)
@@ -304,7 +304,7 @@ class CandidateData:
         queries: Any,
         candidates: Candidates,
         weights: np.ndarray | None,
-        progress: Callable[[int], None],
+        progress: Callable[[int], None] | None,
     ) -> Iterator[Part]:
         """The metrics, lists for them, and the numbers of their queries.
 
@@ -372,10 +372,6 @@ def _depth_of(named: Mapping[str, Measure]) -> Depth:
         return NOTHING
     is_stable = all(each.tie_policy is TiePolicy.STABLE for each in named.values())
     return Depth(cutoffs_of(named.values())[-1], is_stable)
-
-
-def _no_progress(number: int) -> None:
-    """Prints nothing."""
 
 
 def _progress(total: int) -> Callable[[int], None]:
