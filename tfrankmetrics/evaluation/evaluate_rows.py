@@ -176,14 +176,11 @@ class RowData(NamedTuple):
         cls, request: Request, columns: dict[str, Any], data: Any, groups: Any
     ) -> RowData:
         """Checked columns of numbers, and the queries by their ids or by groups."""
-        scores = columns["scores"]
-        score_name = (
-            scores if isinstance(scores, str) else getattr(scores, "name", None)
-        )
+        name = columns["scores"]
+        score_name = name if isinstance(name, str) else getattr(name, "name", None)
         given = columns_of_rows(request, data, columns)
-        query_ids, items, slice_columns = map(
-            given.pop, ("query_ids", "item_ids", "by")
-        )
+        others = "query_ids", "item_ids", "by"
+        query_ids, items, slice_columns = map(given.pop, others)
         if given["sample_weight"] is None:
             del given["sample_weight"]
         columns = {name: as_numbers(name, values) for name, values in given.items()}
