@@ -150,7 +150,7 @@ def evaluate_rows(
 
 def evaluate_table(request: Request, data: RowData) -> dict[str, Any] | SlicedValues:
     """`evaluate_rows` for a request: computes and shapes the result."""
-    request = data.with_items(request)
+    request, data = data.with_items(request)
     computed = Computed(request.named, data.slices)
     for part in data.parts(request.named):
         computed.add(*part)
@@ -219,12 +219,12 @@ class RowData(NamedTuple):
             table.require_items(items)
         return table._replace(items=items, slices=slices)
 
-    def with_items(self, request: Request) -> Request:
-        """The request with data about items by position, which a column now holds."""
+    def with_items(self, request: Request) -> tuple[Request, RowData]:
+        """The request and the data with items by position, if the rows have items."""
         if self.items is None:
-            return request
-        request, self.columns["items"] = items_of_rows(request, self.items)
-        return request
+            return request, self
+        request, positions = items_of_rows(request, self.items)
+        return request, self._replace(columns={**self.columns, "items": positions})
 
     def parts(self, named: Mapping[str, Measure]) -> Iterator[Part]:
         """The metrics, lists for them, and the numbers of their queries.
