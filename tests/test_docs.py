@@ -18,7 +18,7 @@ from tfrankmetrics import arrays, testing
 
 ROOT = pathlib.Path(__file__).parent.parent
 # The modules of JAX and of Keras's other backends have no examples.
-OTHER_LIBRARIES = ("arrays.jax", "keras.other_variables", "keras.tpu")
+OTHER_LIBRARIES = ("arrays.jax", "keras.float32_variables", "keras.tpu")
 # `validation/test_tfma.py` and `validation/test_beam.py` test these modules in a separate
 # environment.
 MODULES = [

@@ -322,4 +322,4 @@ def test_the_state_is_two_numbers_for_each_metric_and_the_evidence():
     for _ in range(3):
         metric.update_state(np.ones((50, 4)), np.ones((50, 4)))
     sizes = [math.prod(variable.shape) for variable in metric.variables]
-    assert sizes == [2 * len(SUITE) + 20]  # 20 numbers are facts about the data
+    assert sizes == [2 * len(SUITE) + 18]  # 18 numbers are facts about the data

@@ -1,5 +1,6 @@
 """Tests the inputs that are accepted, and the error for each mistake."""
 
+import dataclasses
 import re
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 import tfrankmetrics as tfr
+from tfrankmetrics.inputs.formats import input_format
 
 LABELS = np.array([[0.0, 2.0, 1.0, -1.0], [1.0, 0.0, -1.0, -1.0]])
 SCORES = np.array([[0.3, 0.1, 0.2, 9.0], [0.5, 0.6, 9.0, 9.0]])
@@ -346,3 +348,30 @@ def test_columns_of_objects_that_are_numbers_are_numbers():
     labels[2] = "x"
     with pytest.raises(ValueError, match="Received: 'x' in row 2"):
         tfr.evaluate_rows([1, 1, 2, 2], labels, scores, ["mrr"])
+
+
+IDS = {"ids": [[0, 2], [1, -1]], "relevance": [[1, 2], [1, 0]]}
+BY_FORMAT = {
+    "labels": {
+        "labels": LABELS,
+        "mask": LABELS >= 0,
+        "item_ids": np.arange(8).reshape(2, 4),
+    },
+    "ids": IDS,
+    "catalog": {**IDS, "exclude": [[3], [0]]},
+}
+
+
+@pytest.mark.parametrize("inputs", BY_FORMAT)
+def test_the_first_axis_of_every_array_is_the_query(inputs):
+    """A slice of all arrays of lists is a slice of the queries."""
+    y_true = BY_FORMAT[inputs]
+    y_pred = [[0, 1, 2], [2, 1, 0]] if inputs == "ids" else SCORES
+    weights = [np.ones(2), np.ones((2, 4))][: 1 + (inputs == "labels")]
+    names = set()
+    for each in weights:
+        lists = input_format(inputs).read(y_true, y_pred, each).without_zero_weights()
+        assert {array.shape[0] for array in lists.arrays.values()} == {2}
+        names |= lists.arrays.keys()
+    fields = dataclasses.fields(lists)
+    assert names == {field.name for field in fields if "Array" in field.type}

@@ -14,7 +14,7 @@ from tfrankmetrics import options
 PACKAGE = pathlib.Path(tfr.__file__).parent
 LAYERS = [
     {"installation"},
-    {"rules", "hooks", "arguments"},
+    {"rules", "keras_hooks", "arguments"},
     {"columns"},
     {"item_data"},
     {"options", "conventions", "graphs"},
@@ -149,7 +149,7 @@ def test_only_the_metrics_and_conventions_name_a_metric():
 
 
 # Modules of one interface, which offer the same functions.
-ALIKE = ("arrays.", "keras.tensorflow_variables", "keras.other_variables")
+ALIKE = ("arrays.", "keras.tensorflow_variables", "keras.float32_variables")
 
 
 def test_each_name_occurs_once():

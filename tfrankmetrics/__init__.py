@@ -17,7 +17,7 @@ and editors. Tests enforce three rules:
     `arrays/jax.py` imports JAX.
 *   A metric's class does not know Keras. Its objects are of its twin, a subclass that
     `keras/twin.py` makes with the first object; therefore use `isinstance(metric,
-    NDCG)` instead of `type(metric) is NDCG`. `hooks.py` is the only connection.
+    NDCG)` instead of `type(metric) is NDCG`. `keras_hooks.py` is the only connection.
 *   Keras must find the classes when it loads a model: `keras/backends.py` registers
     them when Keras is imported.
 """
@@ -26,7 +26,7 @@ import functools
 import importlib
 import pkgutil
 
-from tfrankmetrics import hooks
+from tfrankmetrics import keras_hooks
 from tfrankmetrics.keras import backends, twin
 
 __version__ = "0.1.0"
@@ -68,5 +68,5 @@ def __dir__() -> list[str]:
     return [*__getattr__("__all__"), "__version__"]  # type: ignore[misc]
 
 
-hooks.class_of_objects, hooks.register = twin.twin_of, backends.register
+keras_hooks.class_of_objects, keras_hooks.register = twin.twin_of, backends.register
 backends.register_soon()

@@ -12,7 +12,7 @@ import contextlib
 import functools
 import sys
 import threading
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, TypeVar
 
@@ -26,12 +26,16 @@ def once_per_graph(make: Callable[..., Result], *arguments: Any) -> Result:
     may change, the function is called each time.
     """
     graph = _scopes.step or current_graph()
-    if graph is None or any(map(_may_change, arguments)):
+    if graph is None:
         return make(*arguments)
-    results = getattr(graph, "_tfrankmetrics_results", None)
-    if results is None:
-        results = graph._tfrankmetrics_results = {}
     key = make, *map(_identity, arguments)
+    try:
+        hash(key)
+    except TypeError:  # an array or a list, which may change
+        return make(*arguments)
+    if not hasattr(graph, "_tfrankmetrics_results"):
+        graph._tfrankmetrics_results = {}
+    results = graph._tfrankmetrics_results
     if key not in results:
         results[key] = make(*arguments)
     return results[key]
@@ -118,26 +122,14 @@ def set_keras_mask(tensor: Any, mask: Any) -> None:
     sys.modules["keras.src.backend"].set_keras_mask(tensor, mask)
 
 
-def _may_change(argument: Any) -> bool:
-    if isinstance(argument, Mapping):
-        return any(map(_may_change, argument.values()))
-    return not (_is_tensor(argument) or isinstance(argument, Hashable))
-
-
-def _identity(argument: Any) -> Hashable:
+def _identity(argument: Any) -> Any:
     if isinstance(argument, Mapping):
         return tuple((name, _identity(value)) for name, value in argument.items())
-    if _is_tensor(argument):
-        mask = keras_mask_of(argument)
-        return _Same(argument), _Same(mask)
-    return argument
-
-
-def _is_tensor(argument: Any) -> bool:
     torch, tensorflow = map(sys.modules.get, ("torch", "tensorflow"))
-    if tensorflow is not None and tensorflow.is_tensor(argument):
-        return True
-    return torch is not None and isinstance(argument, torch.Tensor)
+    is_of_torch = torch is not None and isinstance(argument, torch.Tensor)
+    if is_of_torch or (tensorflow is not None and tensorflow.is_tensor(argument)):
+        return _Same(argument), _Same(keras_mask_of(argument))
+    return argument
 
 
 class _Same:

@@ -63,21 +63,21 @@ class ItemData:
             ids, values = tuple(next(columns)), next(columns)
         elif hasattr(data, "iloc") and not is_frame(data):  # a Series of pandas
             ids, values = tuple(data.index.tolist()), data.tolist()
-        found = cls._read(ids, values)
-        if found is None and _are_pairs(data):  # data by id as they were saved
+        item_data = cls._read(ids, values)
+        if item_data is None and _are_pairs(data):  # data by id as they were saved
             ids = tuple(tuple(i) if isinstance(i, list) else i for i, _ in data)
-            found = cls._read(ids, [value for _, value in data])
-        if found is None or not len(found):
+            item_data = cls._read(ids, [value for _, value in data])
+        if item_data is None or not len(item_data):
             raise ValueError(
                 f"`{option}` must be {cls.words}, in the order of the items' ids, a "
                 "dict from the id of each item to it, or a frame of both columns. "
                 f"Received: {shortened(data)}."
             )
-        if found.ids is not None and len({*found.ids}) < len(found.ids):
+        if item_data.ids is not None and len({*item_data.ids}) < len(item_data.ids):
             raise ValueError(
                 f"`{option}` must contain each item once. Received: an id twice."
             )
-        return found
+        return item_data
 
     @classmethod
     def _read(cls, ids: tuple[Hashable, ...] | None, data: Any) -> ItemData | None:

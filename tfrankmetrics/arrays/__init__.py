@@ -15,7 +15,8 @@ are:
 divide_no_nan(x, y)
     x / y, and 0 where y is 0.
 select(which, values, otherwise)
-    `values` where `which`, of the same shape, is True, and a number elsewhere.
+    `values` where `which`, of the same shape, is True, and a number elsewhere. Faster
+    than `where` on TensorFlow. The `select` of NumPy is a different function.
 gather(values, index)
     The elements `[B, D]` of each row of `values` `[B, N]` or `[B, N, T]`.
 scatter(values, index, number), scatter_max(values, index, numbers)
@@ -37,7 +38,6 @@ pad(values, widths)
     Zeros (or `constant_values`) before and after, by the pairs of widths of each axis.
 matvec(matrices, vectors)
     The product of each matrix with its vector.
-    The same bits as numbers of another dtype.
 shape(values), size(values)
     The sizes, and their product. In a graph, sizes that are known only when it runs are
     tensors.
@@ -96,6 +96,7 @@ Array = Any  # of NumPy, TensorFlow, JAX or PyTorch
 Library = Literal["numpy", "tensorflow", "jax", "torch"]
 
 _OTHERS = {"tensorflow", "jax", "torch"}
+_LIBRARY_OF_PACKAGE = {"jaxlib": "jax", "keras": "tensorflow", "tf_keras": "tensorflow"}
 
 # Those for formulas of users, which the guide lists, too.
 OPERATIONS = """
@@ -129,7 +130,7 @@ def __getattr__(name: str) -> Callable[..., Any]:
             library = _library_of((*arguments, like))
             function = of_numpy if library is None else _operation(library, name)
             # A tensor as the first argument decides, also in all later calls.
-            if _LIBRARIES.get(kind) is not None:
+            if _library_of_type(kind) is not None:
                 by_type[kind] = function
             # A new tensor is created on the device of any other tensor.
             elif name in getattr(library, "CREATING", ()):
@@ -143,9 +144,9 @@ def __getattr__(name: str) -> Callable[..., Any]:
 
 def _operation(library: ModuleType, name: str) -> Callable[..., Any]:
     """The operation of one of our modules or, if it has none, of the library itself."""
-    found = getattr(library, name, None)
-    if callable(found):
-        return found
+    own = getattr(library, name, None)
+    if callable(own):
+        return own
     if name not in OPERATIONS.split():
         raise AttributeError(
             "The page 'Custom metrics' of the documentation lists the operations of "
@@ -193,31 +194,21 @@ def _library_of(arguments: Iterable[Any]) -> ModuleType | None:
     """The module for the first array that is not NumPy's; None without any."""
     for argument in arguments:
         kind = type(argument)
-        if kind in (list, tuple):
-            library = _library_of(argument)
-        elif kind in _LIBRARIES:
-            library = _LIBRARIES[kind]
-        else:
-            library = _LIBRARIES[kind] = _library_of_type(kind)
+        is_list = kind in (list, tuple)
+        library = _library_of(argument) if is_list else _library_of_type(kind)
         if library is not None:
             return library
     return None
 
 
-# The module for each type that has occurred; None for types of NumPy and of Python.
-_LIBRARIES: dict[type, ModuleType | None] = {}
-
-
+@functools.cache
 def _library_of_type(kind: type) -> ModuleType | None:
+    """The module for a type; None for types of NumPy and of Python."""
     package = kind.__module__.partition(".")[0]
     if package == "keras" and sys.modules["keras"].backend.backend() != "tensorflow":
         return None
-    if package in ("jax", "jaxlib"):
-        return _module("jax")
-    if package == "torch":
-        return _module("torch")
-    is_tensorflow = package in ("tensorflow", "keras", "tf_keras")
-    return _module("tensorflow") if is_tensorflow else None
+    library: Any = _LIBRARY_OF_PACKAGE.get(package, package)
+    return _module(library) if library in _OTHERS else None
 
 
 @functools.cache

@@ -98,6 +98,12 @@ def platforms_of(array: Any) -> set[str]:
     return {each.platform for each in array.devices()} if is_known else set()
 
 
+def is_tracing(*arrays: Any) -> bool:
+    """Whether JAX traces a function, or these arrays, so that values are unknown."""
+    # Inside a traced function, a sum of constants is a tracer, too.
+    return any(isinstance(each, Tracer) for each in (jnp.add(0, 0), *arrays))
+
+
 @contextlib.contextmanager
 def narrow() -> Iterator[None]:
     """A context in which JAX computes in 32 bits, as a TPU can."""

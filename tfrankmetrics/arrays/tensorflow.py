@@ -173,8 +173,8 @@ def unfold(
         for s in range(1, int(number) + 1):
             state, row = step(tf.constant(s, tf.float64), *state)
             rows.append(row[tf.newaxis])
-        found = tf.concat(rows, axis=0)
-        return tf.pad(found, [[0, depth - tf.shape(found)[0]], [0, 0]])
+        computed = tf.concat(rows, axis=0)
+        return tf.pad(computed, [[0, depth - tf.shape(computed)[0]], [0, 0]])
     rows = tf.TensorArray(tf.float64, depth, element_shape=like_row.shape)
     rows = rows.unstack(tf.zeros([depth, tf.shape(like_row)[0]], tf.float64))
 

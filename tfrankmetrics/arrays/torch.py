@@ -247,16 +247,16 @@ def searchsorted(
     keys: torch.Tensor, values: torch.Tensor, side: str = "left", out_type: Any = None
 ) -> torch.Tensor:
     """How many of the sorted keys of each row are below each value, or not above it."""
-    found = torch.searchsorted(keys.contiguous(), values.contiguous(), side=side)
-    return found.to(_dtype(out_type or np.int32))
+    numbers = torch.searchsorted(keys.contiguous(), values.contiguous(), side=side)
+    return numbers.to(_dtype(out_type or np.int32))
 
 
 def take(values: Any, index: Any, axis: int = 0) -> torch.Tensor:
     """The elements at some positions of an axis."""
     values, index = asarray(values, like=index), _positions(index, values)
-    found = torch.index_select(values, axis, index.reshape(-1))
+    elements = torch.index_select(values, axis, index.reshape(-1))
     sizes = *values.shape[:axis], *index.shape, *values.shape[axis:][1:]
-    return found.reshape(sizes)
+    return elements.reshape(sizes)
 
 
 def _positions(index: Any, like: Any) -> torch.Tensor:
@@ -341,9 +341,9 @@ def pad(values: torch.Tensor, widths: Any, constant_values: Any = 0) -> torch.Te
     for size, (before, after) in zip(values.shape, widths, strict=True):
         sizes.append(int(before + size + after))
         inside.append(slice(int(before), int(before + size)))
-    found = values.new_full(sizes, _operands(constant_values)[0])
-    found[tuple(inside)] = values
-    return found
+    padded = values.new_full(sizes, _operands(constant_values)[0])
+    padded[tuple(inside)] = values
+    return padded
 
 
 def arange(*ends: Any, dtype: Any = None, like: Any = None) -> torch.Tensor:

@@ -24,7 +24,7 @@ from tfrankmetrics.compute.combiner import (
     means_and_number,
 )
 from tfrankmetrics.compute.computed import Computed
-from tfrankmetrics.evaluation.evaluate_rows import RowData, compute_rows
+from tfrankmetrics.evaluation.evaluate_rows import RowData
 from tfrankmetrics.evaluation.evaluate_run import (
     Policies,
     RunData,
@@ -187,7 +187,8 @@ class RowsCombiner(TableCombiner):
         rows = RowData(columns, np.arange(len(waiting)), queries)
         accumulator.facts += rows.facts(self.rules, self._score_name)
         computed = Computed(self.named)
-        compute_rows(computed, self.named, rows)
+        for part in rows.parts(self.named):
+            computed.add(*part)
         return waiting, *computed.by_query(len(waiting))
 
     def _report_mistakes(self, accumulator: Accumulator) -> None:
@@ -242,12 +243,13 @@ class RunCombiner(TableCombiner):
         accumulator.counts.update(counts)
         accumulator.facts += data.facts(self.rules)
         computed = Computed(self.named)
-        for named, rows in data.parts(self.named):
+        for named, rows in data.rows(self.named):
             of_rows = rows.queries
             of_rows = of_rows._replace(widths=_fixed_widths(of_rows.lengths))
             if not next(iter(named.values())).is_trec_eval:
                 of_rows = of_rows._replace(order=_row_order(rows.columns))
-            compute_rows(computed, named, rows._replace(queries=of_rows))
+            for part in rows._replace(queries=of_rows).parts(named):
+                computed.add(*part)
         values, weights = computed.by_query(len(queries))
         counted = data.is_counted
         queries = [*itertools.compress(queries, counted)]

@@ -11,7 +11,7 @@ import numpy as np
 
 from tfrankmetrics.arguments import ArrayLike, SlicesLike
 from tfrankmetrics.callbacks.base_callback import Evaluation, Unit, output_of
-from tfrankmetrics.evaluation.evaluate import evaluate_batches, evaluate_lists
+from tfrankmetrics.evaluation.evaluate import ListData, evaluate_lists
 from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.datasets import (
@@ -153,9 +153,10 @@ class EvaluateLists(Evaluation):
 
     def _values(self) -> Any:
         if comes_in_batches(self._x):
-            return evaluate_batches(self._request, self._batches())
+            return evaluate_lists(ListData(self._request, self._batches()))
         scores = self._scores_of_arrays()
-        return evaluate_lists(self._request, self._y, scores, **self._of_arrays)
+        data = ListData.of_arrays(self._request, self._y, scores, **self._of_arrays)
+        return evaluate_lists(data)
 
     def _scores_of_arrays(self) -> np.ndarray:
         """The scores of all lists, with their mask, which `predict` drops."""

@@ -14,7 +14,11 @@ from tfrankmetrics.keras.inference import is_layer
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Options, Separator
 from tfrankmetrics.results.request import read_request
-from tfrankmetrics.retrieval.evaluate_retrieval import Retrieval, Score
+from tfrankmetrics.retrieval.evaluate_retrieval import (
+    CandidateData,
+    Score,
+    evaluate_candidates,
+)
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -97,7 +101,7 @@ class EvaluateRetrieval(Evaluation):
                 "`query_tower`, `candidate_tower` or `score`. Received: none of them, "
                 "so that no value would change. Pass query_tower=model.query_tower."
             )
-        self._task = Retrieval(
+        self._data = CandidateData(
             queries=queries,
             candidates=candidates,
             relevant=relevant,
@@ -116,8 +120,9 @@ class EvaluateRetrieval(Evaluation):
 
     def _check_before_training(self, queries: Any, candidates: Any) -> None:
         """Raises errors before the training."""
-        self._task.weights_and_slices(self._request)
-        relevant = self._task.relevant
+        self._data.query_weights()
+        self._data.slices(self._request)
+        relevant = self._data.relevant
         for name, data, require in (
             ("queries", queries, relevant.require_queries),
             ("candidates", candidates, relevant.require_candidates),
@@ -133,7 +138,7 @@ class EvaluateRetrieval(Evaluation):
 
     def _values(self) -> Any:
         is_verbose = (self.params or {}).get("verbose", 0) == 1
-        values = self._task.evaluate(self._request, is_verbose)
+        values = evaluate_candidates(self._request, self._data, is_verbose)
         self._check_towers()
         return values
 

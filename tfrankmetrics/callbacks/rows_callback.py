@@ -12,9 +12,9 @@ import numpy as np
 from tfrankmetrics.arguments import ArrayLike, ColumnLike, SlicesLike, TableLike
 from tfrankmetrics.callbacks.base_callback import Evaluation, Unit
 from tfrankmetrics.evaluation.evaluate_rows import (
+    RowData,
     columns_of_rows,
     evaluate_table,
-    read_table,
 )
 from tfrankmetrics.inputs.datasets import refuse_unordered
 from tfrankmetrics.inputs.mistakes import RankingWarning
@@ -112,7 +112,7 @@ class EvaluateRows(Evaluation):
 
     def _of_scores(self, scores: np.ndarray) -> Any:
         columns = {**self._columns, "scores": scores}
-        data = read_table(self._request, columns, None, self._groups)
+        data = RowData.of_table(self._request, columns, None, self._groups)
         return evaluate_table(self._request, data)
 
     def _values(self) -> Any:

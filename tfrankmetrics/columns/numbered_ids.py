@@ -85,8 +85,7 @@ class Ids:
         """The rows of each number."""
         return self._groups or Groups.of(self.codes, len(self.distinct))
 
-    @property
-    def num_rows(self) -> int:
+    def __len__(self) -> int:
         """The number of rows."""
         return len(self.groups.order if self._codes is None else self._codes)
 
@@ -107,22 +106,22 @@ class Ids:
         chosen = np.arange(len(self.distinct))[chosen]
         if isinstance(self.distinct, np.ndarray):
             return self.distinct[chosen].tolist()
-        found = [self.distinct[number] for number in chosen.tolist()]
+        ids = [self.distinct[number] for number in chosen.tolist()]
         return [
             # A date in nanoseconds would become an integer.
             each.item()
             if isinstance(each, np.generic) and each.dtype.kind not in "mM"
             else each
-            for each in found
+            for each in ids
         ]
 
     def array(self, chosen: Any = slice(None)) -> np.ndarray:
         """The ids of some numbers, or of all, for a result: integers or objects."""
         if isinstance(self.distinct, np.ndarray):
             return self.distinct[chosen]
-        found = self.at(chosen)
-        has_floats = {float}.issuperset(map(type, found))
-        return np.array(found) if has_floats else as_objects(found)
+        ids = self.at(chosen)
+        has_floats = {float}.issuperset(map(type, ids))
+        return np.array(ids) if has_floats else as_objects(ids)
 
 
 def number_ids(
@@ -139,40 +138,42 @@ def number_ids(
         ValueError: An id is missing, not hashable, or of another type than others.
     """
     parts = [_as_part(what, column) for column in columns]
-    found = _numbered(what, parts)
+    ids = _numbered(what, parts)
+    if isinstance(ids.distinct, np.ndarray):
+        return ids  # integers, none of which is missing
 
     def place(number: int) -> str:
         """The first row with a number, and its column."""
-        row = int(np.argmax(found.codes == number))
-        ends = np.cumsum([*map(_num_rows, parts)])
+        row = int(np.argmax(ids.codes == number))
+        ends = np.cumsum([*map(len, parts)])
         part = int(np.searchsorted(ends, row, side="right"))
-        return places[part].format(row - ends[part] + _num_rows(parts[part]))
+        return places[part].format(row - ends[part] + len(parts[part]))
 
-    if len(missing := _missing(found.distinct)):
+    if len(missing := _missing(ids.distinct)):
         raise ValueError(
             f"The {what} must not be missing. Received: a missing one in "
             f"{place(missing[0])}. Remove it."
         )
-    if len(firsts := _first_of_each_kind(found.distinct)) > 1:
-        examples = [f"{shortened(found.at([n])[0])} in {place(n)}" for n in firsts[:2]]
+    if len(firsts := _first_of_each_kind(ids.distinct)) > 1:
+        examples = [f"{shortened(ids.at([n])[0])} in {place(n)}" for n in firsts[:2]]
         raise ValueError(
             f"The {what} must all have the same type, or they never match. Received: "
             f"{' and '.join(examples)}. Convert them."
         )
-    return found
+    return ids
 
 
 def number_values(what: str, column: Any) -> Ids:
     """The values of a column, of any types; all kinds of missing ones are None."""
-    found = _numbered(what, [_as_part(what, column)])
-    categories, missing = ordered_categories(column), _missing(found.distinct)
+    ids = _numbered(what, [_as_part(what, column)])
+    categories, missing = ordered_categories(column), _missing(ids.distinct)
     if not len(missing):
-        return Ids(found.distinct, found.codes, categories=categories)
-    values = found.at()
+        return Ids(ids.distinct, ids.codes, categories=categories)
+    values = ids.at()
     for number in missing:
         values[number] = None
     merged = _by_hashing(what, values)
-    return Ids(merged.distinct, merged.codes[found.codes], categories=categories)
+    return Ids(merged.distinct, merged.codes[ids.codes], categories=categories)
 
 
 def ordered_categories(column: Any) -> Sequence[Any]:
@@ -256,13 +257,9 @@ def _text_as_arrow(column: Any) -> Any:
         return column
 
 
-def _num_rows(part: Any) -> int:
-    return part.num_rows if isinstance(part, Ids) else len(part)
-
-
 def _numbered(what: str, parts: Sequence[Any]) -> Ids:
     """The ids of all parts, one after the other."""
-    parts = [part for part in parts if _num_rows(part)] or parts[:1]
+    parts = [part for part in parts if len(part)] or parts[:1]
     if len(parts) == 1 and isinstance(parts[0], Ids):
         return parts[0]
     if all(isinstance(part, list) for part in parts):
@@ -328,8 +325,8 @@ def _from_buffers(type_of_arrow: Any, length: int, *buffers: Any) -> Any:
     """An array of Arrow; pyarrow.array would import pandas, in 0.2 s."""
     import pyarrow
 
-    found = [None, *map(pyarrow.py_buffer, buffers)]
-    return pyarrow.Array.from_buffers(type_of_arrow, length, found)
+    of_arrow = [None, *map(pyarrow.py_buffer, buffers)]
+    return pyarrow.Array.from_buffers(type_of_arrow, length, of_arrow)
 
 
 def _by_hashing(what: str, values: list[Any]) -> Ids:

@@ -61,18 +61,6 @@ def by_index(name: str, data: Any) -> Any:
     return dict(zip(data.index.tolist(), data.tolist(), strict=True))
 
 
-def is_column_of_frame(data: Any) -> bool:
-    """Whether data are a column of pandas, polars or Arrow, or a frame of one."""
-    library = type(data).__module__.partition(".")[0]
-    if library not in ("pandas", "polars", "pyarrow") or not hasattr(data, "to_numpy"):
-        return False
-    if is_frame(data):
-        return len(column_names(data)) == 1 and len(data) > 1
-    return len(np.shape(data)) == 1 and (
-        len(data) == 0 or np.ndim(next(iter(data))) == 0
-    )
-
-
 def column_names(data: Any) -> list[Any]:
     """The names of the columns of a frame or of a dict of columns."""
     if isinstance(data, Mapping):
@@ -244,7 +232,9 @@ def as_array(name: str, data: Any) -> np.ndarray:
         array = array.astype(np.float32)  # bfloat16 and shorter, not NumPy's own
     if array.dtype == object:
         data, array = array.tolist(), without_objects(array)
-    refuse_rounded_integers(name, data, array)
+    is_list = isinstance(data, (list, tuple)) and array.dtype == np.float64
+    if is_list and _has_large(array):
+        _refuse_rounded_integers(name, data, array)
     if array.dtype.kind == "f" and array.dtype.itemsize > 8:
         raise ValueError(
             f"{name} must hold real numbers of at most 64 bits. Received: dtype "
@@ -303,11 +293,8 @@ def _is_number_as_text(value: Any) -> bool:
         return False
 
 
-def refuse_rounded_integers(name: str, data: Any, array: np.ndarray) -> None:
+def _refuse_rounded_integers(name: str, data: Any, array: np.ndarray) -> None:
     """Raises ValueError for a list in which NumPy has rounded integers to float64."""
-    is_list = isinstance(data, (list, tuple)) and array.dtype == np.float64
-    if not is_list or not _has_large(array):
-        return
     for number, rounded in zip(_flat(data), array.flat, strict=True):
         if isinstance(number, int) and number != int(rounded):
             raise ValueError(
@@ -365,10 +352,16 @@ def exact_scores(scores: Any) -> np.ndarray:
     -inf, of items that were not retrieved, and NaN stay as they are.
     """
     array = np.asarray(scores)
-    if not has_large_int(scores, array):
-        return array
     if array.dtype.kind in "iu":
-        return np.unique(array, return_inverse=True)[1]
+        is_exact = not _has_large(array)
+        return array if is_exact else np.unique(array, return_inverse=True)[1]
+    # Other numbers may be integers only in a list, where NumPy makes them float64.
+    is_list = array.dtype == np.float64 and not isinstance(scores, np.ndarray)
+    may_be_integers = array.dtype == object or (is_list and _has_large(array))
+    if not may_be_integers or not any(
+        isinstance(each, int) and abs(each) >= FIRST_INEXACT for each in scores
+    ):
+        return array
     given = (each for each in scores if not is_null(each) and each == each)
     finite = sorted({*given} - {-math.inf})
     rank_of: dict[Any, float] = dict(zip(finite, range(len(finite)), strict=True))
@@ -379,21 +372,6 @@ def exact_scores(scores: Any) -> np.ndarray:
 def negated(scores: np.ndarray) -> np.ndarray:
     """Scores in the reverse order, where the lowest one is the best."""
     return -(scores.astype(np.int64) if scores.dtype.kind == "u" else scores)
-
-
-def has_large_int(values: Any, array: np.ndarray) -> bool:
-    """Whether float64 may round an integer among `values`, which `array` holds, too."""
-    if array.dtype.kind in "iu":
-        return _has_large(array)
-    # Other numbers may be integers only in a list, where NumPy makes them float64.
-    may_be_integers = array.dtype == object or (
-        array.dtype == np.float64
-        and not isinstance(values, np.ndarray)
-        and _has_large(array)
-    )
-    return may_be_integers and any(
-        isinstance(v, int) and abs(v) >= FIRST_INEXACT for v in values
-    )
 
 
 def _has_large(array: np.ndarray) -> bool:

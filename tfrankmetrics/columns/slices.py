@@ -77,8 +77,10 @@ def columns_by_query(
     columns: Mapping[str, Any], num_queries: int | None
 ) -> dict[str, Ids]:
     """Columns with a value for each query; their number may not be known yet."""
-    found = {name: read_slices("by", name, values) for name, values in columns.items()}
-    for name, each in found.items():
+    ids_by_name = {
+        name: read_slices("by", name, values) for name, values in columns.items()
+    }
+    for name, each in ids_by_name.items():
         num_queries = len(each.codes) if num_queries is None else num_queries
         if len(each.codes) != num_queries:
             raise ValueError(
@@ -86,7 +88,7 @@ def columns_by_query(
                 f"{len(each.codes)} values of {shortened(name)} for {num_queries} "
                 "queries."
             )
-    return found
+    return ids_by_name
 
 
 def slices_of(columns: Mapping[str, Ids]) -> Slices:

@@ -16,6 +16,9 @@ from tfrankmetrics.compute.values import values_and_weights
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.metrics.measure import Measure
 
+# Metrics, lists that they read, and the positions of their queries among all.
+Part = tuple[Mapping[str, Measure], Lists, np.ndarray]
+
 
 class Computed:
     """The metrics of queries that come in parts.

@@ -1,12 +1,13 @@
 """`evaluate`: ranking metrics of arrays in one call, as means or per query.
 
-`inputs/` reads and checks the arrays, and `results/request.py` shapes the result.
+A `Request` asks, `ListData` read and check the arrays and answer in parts, `Computed`
+computes these, and the request shapes the result. All entry points work alike.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,12 +15,14 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arguments import ArrayLike, SlicesLike
 from tfrankmetrics.compute.calls import require_eager
-from tfrankmetrics.compute.computed import Computed
+from tfrankmetrics.compute.computed import Computed, Part
+from tfrankmetrics.compute.values import with_labels_for
 from tfrankmetrics.evaluation.item_positions import with_items_by_position
 from tfrankmetrics.inputs.alignment import aligned_lists
 from tfrankmetrics.inputs.ids_as_integers import IdNumbers, as_integer_ids
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.mistakes import Asked, Facts, refuse_signed_labels, warn_of
+from tfrankmetrics.inputs.one_list import OneList, list_of_query
 from tfrankmetrics.inputs.parts_by_length import (
     ELEMENTS_AT_A_TIME,
     ELEMENTS_IN_CACHE,
@@ -28,11 +31,11 @@ from tfrankmetrics.inputs.parts_by_length import (
     lengths_if_unequal,
     parts_of,
 )
-from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Duplicates, Inputs, Options, Separator
 from tfrankmetrics.results.metric_values import SlicedValues
 from tfrankmetrics.results.request import Request, read_request
+from tfrankmetrics.rules import check_query
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -129,89 +132,129 @@ def evaluate(
         num_queries=num_queries,
         separator=separator,
     )
-    return evaluate_lists(request, y_true, y_pred, mask, sample_weight)
+    data = ListData.of_arrays(request, y_true, y_pred, mask, sample_weight)
+    return evaluate_lists(data)
 
 
-def evaluate_lists(
-    request: Request, y_true: Any, y_pred: Any, mask: Any, sample_weight: Any
-) -> dict[str, Any] | SlicedValues:
-    """`evaluate` for a request: reads, checks, computes and shapes the result."""
-    inputs = request.input_format.inputs
-    given = {"y_true": y_true, "y_pred": y_pred, "mask": mask}
-    given |= {"sample_weight": sample_weight, "by": request.by}
-    given = aligned_lists(inputs, given)
-    request = dataclasses.replace(request, by=given.pop("by"))
-    whole = Batch(**given)
-    lengths = lengths_if_unequal(*whole[:2], inputs)
-    if lengths is None:
-        return evaluate_batches(request, [whole], is_whole=True)
-    by_length = np.argsort(lengths, kind="stable")
-    parts = parts_of(by_length, lengths, ELEMENTS_AT_A_TIME)
-    return evaluate_batches(request, (batch_of(whole, part) for part in parts))
-
-
-def evaluate_batches(
-    request: Request, batches: Iterable[Batch], *, is_whole: bool = False
-) -> dict[str, Any] | SlicedValues:
-    """`evaluate` for lists that come in batches, which may have different widths.
-
-    Only the values of their queries are kept. `is_whole` means that there is one batch,
-    of all arguments as the user passed them.
-    """
-    as_asked = request  # data about items may be by id; each batch needs positions
-    num_done = 0
-    computed = None
-    facts = Facts()
-    id_numbers = IdNumbers()
-    for y_true, y_pred, sample_weight, mask, queries in batches:
-        request, y_true, y_pred = with_items_by_position(as_asked, y_true, y_pred)
-        if request.input_format.inputs == "ids":
-            y_true, y_pred = as_integer_ids(y_true, y_pred, id_numbers)
-        lists = request.read(y_true, y_pred, sample_weight, mask)
-        on_host = lists.on_host()
-        on_host.require_valid_values()
-        request = request.for_items_of(on_host)
-        if computed is None:  # the first batch
-            computed = Computed(request.named, request.slices_of_queries(None))
-            on_host.warn_of_mistakes(
-                y_true, request.reads_judgments, is_complete=is_whole
-            )
-        facts += on_host.facts(y_true, mask, request.label_rules)
-        if is_whole:
-            _report_mistakes(facts, request, "pass mask=labels >= 0")
-        if queries is None:
-            queries = num_done + np.arange(int(lists.num_queries))
-        _add_in_parts(computed, request.named, lists, queries)
-        num_done += len(queries)
+def evaluate_lists(data: ListData) -> dict[str, Any] | SlicedValues:
+    """`evaluate` for a request: computes and shapes the result."""
+    request, computed = data.request, None
+    slices = request.slices_of_queries(None)
+    for named, lists, queries in data.parts():
+        computed = computed or Computed(named, slices)
+        computed.add(named, lists, queries)
     if computed is None:
         raise ValueError("A dataset must have at least one batch. Received: none.")
-    if not is_whole:
-        _report_mistakes(facts, request, 'pass {"labels": labels, "mask": labels >= 0}')
-    slices = request.slices_of_queries(num_done)
-    return request.result(computed, *computed.by_query(num_done), slices)
+    number = data.num_queries
+    slices = None if slices is None else request.slices_of_queries(number)
+    return request.result(computed, *computed.by_query(number), slices)
 
 
-def _report_mistakes(facts: Facts, request: Request, remedy: str) -> None:
-    """Raises ValueError for signed labels, and warns of other mistakes."""
-    refuse_signed_labels(facts, remedy)
-    warn_of(facts, Asked(request.label_rules))
+class ListData:
+    """Labels and scores, or ids, of lists in one batch or in several.
 
-
-def _add_in_parts(
-    computed: Computed,
-    named: Mapping[str, Measure],
-    lists: Lists,
-    queries: np.ndarray,
-) -> None:
-    """Computes the metrics of as many lists as fit in memory at a time.
-
-    `queries` are the numbers of the queries.
+    Batches may have different widths, and their number of queries need not be known.
     """
-    arrays = lists.arrays
-    is_numpy = xp.library_of(*arrays.values()) == "numpy"
-    most = ELEMENTS_IN_CACHE if is_numpy else ELEMENTS_AT_A_TIME
-    step = max(1, most // max(1, lists.elements_per_query))
-    for start in range(0, max(1, int(lists.num_queries)), step):
-        rows = slice(start, start + step)
-        part = lists.with_arrays({n: array[rows] for n, array in arrays.items()})
-        computed.add(named, part, queries[rows])
+
+    def __init__(
+        self,
+        request: Request,
+        batches: Iterable[Batch],
+        lengths: np.ndarray | None = None,
+        *,
+        is_whole: bool = False,
+    ) -> None:
+        """`is_whole` is whether there is one batch of all arguments as passed.
+
+        With the `lengths` of its lists, it is read in parts of similar length.
+        """
+        self.request, self.num_queries = request, 0  # those of the parts so far
+        self._batches, self._lengths, self._is_whole = batches, lengths, is_whole
+        self._id_numbers = IdNumbers()
+
+    @classmethod
+    def of_arrays(
+        cls, request: Request, y_true: Any, y_pred: Any, mask: Any, sample_weight: Any
+    ) -> ListData:
+        """Arrays with a row for each query, in the order of one index."""
+        inputs = request.input_format.inputs
+        given = {"y_true": y_true, "y_pred": y_pred, "mask": mask}
+        given |= {"sample_weight": sample_weight, "by": request.by}
+        given = aligned_lists(inputs, given)
+        request = dataclasses.replace(request, by=given.pop("by"))
+        whole = Batch(**given)
+        lengths = lengths_if_unequal(whole.y_true, whole.y_pred, inputs)
+        return cls(request, [whole], lengths, is_whole=lengths is None)
+
+    def parts(self) -> Iterator[Part]:
+        """The metrics, as many lists as fit in memory at a time, and their queries.
+
+        The queries are their numbers. Warns of mistakes in the lists.
+        """
+        facts = Facts()
+        for place, batch in enumerate(self._in_parts()):
+            request, lists = self._read(batch)
+            is_numpy = xp.library_of(*lists.arrays.values()) == "numpy"
+            on_host = lists if is_numpy else lists.on_host()
+            on_host.require_valid_values()
+            if request.reads_items:
+                request = request.for_items_of(on_host)
+            if place == 0:
+                on_host.warn_of_mistakes(
+                    batch.y_true, request.reads_judgments, self._is_whole
+                )
+            facts += on_host.facts(batch.y_true, batch.mask, request.label_rules)
+            if self._is_whole:
+                self._report(facts, "pass mask=labels >= 0")
+            number, queries = int(lists.num_queries), batch.queries
+            if queries is None:
+                queries = self.num_queries + np.arange(number)
+            self.num_queries += number
+            most = ELEMENTS_IN_CACHE if is_numpy else ELEMENTS_AT_A_TIME
+            step = max(1, most // max(1, lists.elements_per_query))
+            if number <= step:
+                yield request.named, lists, queries
+                continue
+            for start in range(0, number, step):
+                rows = slice(start, start + step)
+                arrays = {name: each[rows] for name, each in lists.arrays.items()}
+                yield request.named, lists.with_arrays(arrays), queries[rows]
+        if not self._is_whole:
+            self._report(facts, 'pass {"labels": labels, "mask": labels >= 0}')
+
+    def list_of(self, query: int) -> OneList:
+        """The list of the query of this number, in one batch of all."""
+        (batch,), row = self._batches, query
+        if self._lengths is not None:
+            check_query("explain", query, len(self._lengths))
+            batch, row = batch_of(batch, np.array([query])), 0
+        _, lists = self._read(batch)
+        lists = lists.on_host()
+        lists.require_valid_values()
+        lists = with_labels_for(self.request.measures, lists)
+        check_query("explain", row, int(lists.num_queries))
+        return list_of_query(lists, row, query, self._id_numbers.ids())
+
+    def _in_parts(self) -> Iterable[Batch]:
+        """The batches, or parts of one whose lists have similar lengths."""
+        if self._lengths is None:
+            return self._batches
+        (whole,) = self._batches
+        by_length = np.argsort(self._lengths, kind="stable")
+        parts = parts_of(by_length, self._lengths, ELEMENTS_AT_A_TIME)
+        return (batch_of(whole, part) for part in parts)
+
+    def _read(self, batch: Batch) -> tuple[Request, Lists]:
+        """The request with data about the items by position, and the checked lists."""
+        request, y_true, y_pred = self.request, batch.y_true, batch.y_pred
+        if request.reads_items:
+            request, y_true, y_pred = with_items_by_position(request, y_true, y_pred)
+        if request.input_format.inputs == "ids":
+            y_true, y_pred = as_integer_ids(y_true, y_pred, self._id_numbers)
+        lists = request.read(y_true, y_pred, batch.sample_weight, batch.mask)
+        return request, lists
+
+    def _report(self, facts: Facts, remedy: str) -> None:
+        """Raises ValueError for signed labels, and warns of other mistakes."""
+        refuse_signed_labels(facts, remedy)
+        warn_of(facts, Asked(self.request.label_rules))

@@ -1,13 +1,13 @@
 """`evaluate_rows`: ranking metrics of a table with a query, a label and a score.
 
-`rows_by_query.py` groups the rows. `compute_rows` evaluates them as padded lists,
-also those of runs, retrieval and Beam.
+`rows_by_query.py` groups the rows. `RowData` answer as padded lists, also with the rows
+of runs, retrieval and Beam.
 """
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,7 @@ from tfrankmetrics.columns.read_column import (
 )
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.compute.calls import require_eager
-from tfrankmetrics.compute.computed import Computed
+from tfrankmetrics.compute.computed import Computed, Part
 from tfrankmetrics.evaluation.item_positions import items_of_rows
 from tfrankmetrics.evaluation.join import error_of_pair_twice
 from tfrankmetrics.evaluation.rows_by_query import (
@@ -38,6 +38,7 @@ from tfrankmetrics.evaluation.rows_by_query import (
 from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.labels import LabelLists, lists_of_arrays
 from tfrankmetrics.inputs.mistakes import (
+    SCORE_FACTS,
     Asked,
     Facts,
     LabelRules,
@@ -144,17 +145,17 @@ def evaluate_rows(
     )
     columns = {"query_ids": query_ids, "labels": labels, "scores": scores}
     columns |= {"sample_weight": sample_weight, "item_ids": item_ids}
-    return evaluate_table(request, read_table(request, columns, data, groups))
+    return evaluate_table(request, RowData.of_table(request, columns, data, groups))
 
 
 def evaluate_table(request: Request, data: RowData) -> dict[str, Any] | SlicedValues:
     """`evaluate_rows` for a request: computes and shapes the result."""
-    if data.items is not None:
-        request, data.columns["items"] = items_of_rows(request, data.items)
+    request, data = data.with_items(request)
     computed = Computed(request.named, data.slices)
-    compute_rows(computed, request.named, data)
-    found = computed.by_query(len(data.ids))
-    return request.result(computed, *found, data.slices, data.ids)
+    for part in data.parts(request.named):
+        computed.add(*part)
+    of_queries = computed.by_query(len(data.ids))
+    return request.result(computed, *of_queries, data.slices, data.ids)
 
 
 class RowData(NamedTuple):
@@ -169,6 +170,74 @@ class RowData(NamedTuple):
     items: Ids | None = None  # of the rows
     slices: Slices | None = None
     drops_unjudged: bool = True  # unless the declaration of a metric decides
+
+    @classmethod
+    def of_table(
+        cls, request: Request, columns: dict[str, Any], data: Any, groups: Any
+    ) -> RowData:
+        """Checked columns of numbers, and the queries by their ids or by groups."""
+        name = columns["scores"]
+        score_name = name if isinstance(name, str) else getattr(name, "name", None)
+        given = columns_of_rows(request, data, columns)
+        others = "query_ids", "item_ids", "by"
+        query_ids, items, slice_columns = map(given.pop, others)
+        if given["sample_weight"] is None:
+            del given["sample_weight"]
+        columns = {name: as_numbers(name, values) for name, values in given.items()}
+        if (query_ids is None) == (groups is None):
+            raise ValueError(
+                "Pass either `query_ids`, one for each row, or `groups`, the number of "
+                "rows of each query. Received: "
+                + ("neither." if groups is None else "both.")
+            )
+        lengths = {name: len(column) for name, column in columns.items()}
+        numbered = None
+        if groups is None:
+            numbered = number_ids("query ids", [query_ids])
+            lengths["query_ids"] = len(numbered)
+        if len(set(lengths.values())) > 1:
+            raise ValueError(
+                "All columns must contain a value for each row. Received lengths: "
+                f"{lengths}."
+            )
+        if numbered is not None:
+            ids, queries = numbered.array(), Queries(*numbered.groups)
+        else:
+            ids, queries = queries_of_groups(groups, len(columns["labels"]))
+        table = cls(columns, ids, queries)
+        table.check_values(request, score_name)
+        if groups is None:
+            warn_if_ids_are_fractions(ids)
+            warn_if_queries_are_labels(ids, columns["labels"])
+        if request.lower_is_better:
+            columns["scores"] = negated(columns["scores"])
+        slices = request.slices_of(
+            {n: queries.column("by", n, values) for n, values in slice_columns.items()}
+        )
+        if items is not None:
+            items = number_ids("item ids", [items])
+            table.require_items(items)
+        return table._replace(items=items, slices=slices)
+
+    def with_items(self, request: Request) -> tuple[Request, RowData]:
+        """The request and the data with items by position, if the rows have items."""
+        if self.items is None:
+            return request, self
+        request, positions = items_of_rows(request, self.items)
+        return request, self._replace(columns={**self.columns, "items": positions})
+
+    def parts(self, named: Mapping[str, Measure]) -> Iterator[Part]:
+        """The metrics, lists for them, and the numbers of their queries.
+
+        An item with a label below 0 was not judged. It is excluded or treated as not
+        relevant, unless the declaration of a metric decides.
+        """
+        drops = {n: drops_unjudged(m, self.drops_unjudged) for n, m in named.items()}
+        for drop in sorted({*drops.values()}, reverse=True):
+            chosen = {n: measure for n, measure in named.items() if drops[n] == drop}
+            for part in self.queries.parts():
+                lists = lists_of_rows(self.queries, part, self.columns, drop)
+                yield chosen, lists, part
 
     def list_of(self, query: Any, measure: Measure) -> OneList:
         """The list of the query with this id that a metric reads."""
@@ -191,7 +260,7 @@ class RowData(NamedTuple):
             return self.queries.numbers_of_rows(), labels
 
         facts = Facts.of_labels(labels, rules.thresholds)
-        facts += Facts.of_scores(scores[labels >= 0])
+        facts += Facts.of(SCORE_FACTS, scores[labels >= 0])
         if may_be_ranks:
             facts += facts_of_ranks(scores, lists, score_name)
         return facts + Facts.of_lengths(self.queries.lengths)
@@ -206,19 +275,21 @@ class RowData(NamedTuple):
         if weights is not None:
             require_weights(weights)
             if rules.rank_zero_weights and (weights == 0).any():
-                judged = labels >= 0
-                numbers = self.queries.numbers_of_rows()[judged]
-                facts += Facts.of_weights(numbers, labels[judged], weights[judged])
+                for part in self.queries.parts():
+                    rows, exists = self.queries.rows(part)
+                    of_part = labels[rows]
+                    judged = exists & (of_part >= 0)
+                    facts += Facts.of_weights(of_part, weights[rows], judged)
         refuse_signed_labels(facts, "drop these rows")
         warn_of(facts, Asked(rules))
 
     def require_items(self, items: Ids) -> None:
         """Raises ValueError unless each row has an item, once in a query."""
         num_rows = len(self.columns["labels"])
-        if items.num_rows != num_rows:
+        if len(items) != num_rows:
             raise ValueError(
                 "`item_ids` must contain a value for each row. Received: "
-                f"{items.num_rows} values for {num_rows} rows."
+                f"{len(items)} values for {num_rows} rows."
             )
         codes, queries = items.codes, self.queries.numbers_of_rows()
         order = np.lexsort((codes, queries))
@@ -242,57 +313,6 @@ def columns_of_rows(
     data = collected(data)
     slice_columns = request.slice_columns(data, has_ids=True)
     return aligned({**others, **columns_of(data, columns), "by": slice_columns})
-
-
-def read_table(
-    request: Request, columns: dict[str, Any], data: Any, groups: Any
-) -> RowData:
-    """Checked columns of numbers, and the queries by their ids or by groups."""
-    score_name = name_of_column(columns["scores"])
-    given = columns_of_rows(request, data, columns)
-    query_ids, items, slice_columns = map(given.pop, ("query_ids", "item_ids", "by"))
-    if given["sample_weight"] is None:
-        del given["sample_weight"]
-    columns = {name: as_numbers(name, values) for name, values in given.items()}
-    if (query_ids is None) == (groups is None):
-        raise ValueError(
-            "Pass either `query_ids`, one for each row, or `groups`, the number of "
-            "rows of each query. Received: "
-            + ("neither." if groups is None else "both.")
-        )
-    lengths = {name: len(column) for name, column in columns.items()}
-    found = None
-    if groups is None:
-        found = number_ids("query ids", [query_ids])
-        lengths["query_ids"] = found.num_rows
-    if len(set(lengths.values())) > 1:
-        raise ValueError(
-            "All columns must contain a value for each row. Received lengths: "
-            f"{lengths}."
-        )
-    if found is not None:
-        ids, queries = found.array(), Queries(*found.groups)
-    else:
-        ids, queries = queries_of_groups(groups, len(columns["labels"]))
-    table = RowData(columns, ids, queries)
-    table.check_values(request, score_name)
-    if groups is None:
-        warn_if_ids_are_fractions(ids)
-        warn_if_queries_are_labels(ids, columns["labels"])
-    if request.lower_is_better:
-        columns["scores"] = negated(columns["scores"])
-    slices = request.slices_of(
-        {n: queries.column("by", n, values) for n, values in slice_columns.items()}
-    )
-    if items is not None:
-        items = number_ids("item ids", [items])
-        table.require_items(items)
-    return table._replace(items=items, slices=slices)
-
-
-def name_of_column(column: Any) -> Any:
-    """The name by which a column was passed, or that of a Series; None without one."""
-    return column if isinstance(column, str) else getattr(column, "name", None)
 
 
 def columns_of(data: Any, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -320,25 +340,6 @@ def columns_of(data: Any, arguments: dict[str, Any]) -> dict[str, Any]:
             f"{shortened(data)}."
         )
     return arguments | {n: column(data, named, n) for n, named in names.items()}
-
-
-def compute_rows(
-    computed: Computed, named: Mapping[str, Measure], rows: RowData
-) -> None:
-    """Computes metrics of the rows of all queries.
-
-    An item with a label below 0 was not judged. It is excluded or treated as not
-    relevant, unless the declaration of a metric decides.
-    """
-    for drop in (True, False):
-        chosen = {
-            name: measure
-            for name, measure in named.items()
-            if drops_unjudged(measure, rows.drops_unjudged) == drop
-        }
-        for part in rows.queries.parts() if chosen else ():
-            lists = lists_of_rows(rows.queries, part, rows.columns, drop)
-            computed.add(chosen, lists, part)
 
 
 def drops_unjudged(measure: Measure, otherwise: bool) -> bool:

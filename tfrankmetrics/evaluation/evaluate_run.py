@@ -18,8 +18,8 @@ from tfrankmetrics.columns.numbered_ids import Ids, number_ids
 from tfrankmetrics.columns.read_column import collected, column, is_frame, rows_at
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.compute.calls import require_eager
-from tfrankmetrics.compute.computed import Computed
-from tfrankmetrics.evaluation.evaluate_rows import RowData, compute_rows
+from tfrankmetrics.compute.computed import Computed, Part
+from tfrankmetrics.evaluation.evaluate_rows import RowData
 from tfrankmetrics.evaluation.item_positions import items_of_rows
 from tfrankmetrics.evaluation.join import Join, PairColumns, join_tables, read_tables
 from tfrankmetrics.evaluation.rows_by_query import (
@@ -28,6 +28,7 @@ from tfrankmetrics.evaluation.rows_by_query import (
 )
 from tfrankmetrics.inputs.mistakes import (
     OF_EXCLUDED,
+    SCORE_FACTS,
     Asked,
     Facts,
     LabelRules,
@@ -168,26 +169,20 @@ def evaluate_run(
 
 def evaluate_joined(request: Request, data: RunData) -> dict[str, Any] | SlicedValues:
     """`evaluate_run` for a request: checks, computes and shapes the result."""
-    joined, counts = data.joined, data.counts()
+    counts, counted = data.counts(), data.is_counted
     rules = request.label_rules
     check_facts(data.facts(rules), rules, counts, data.policies)
     refuse_missing_queries(request.named, counts)
-
-    counted = data.is_counted
-    positions = None
-    if any(measure.declaration.reads_items for measure in request.measures):
-        of_run = joined.item_codes[len(joined.labels) :]
-        items = Ids(joined.item_ids.distinct, of_run)
-        request, positions = items_of_rows(request, items)
-        # Missed items have no rank.
-        positions = np.pad(positions, (len(joined.judged_codes), 0))
+    request, data = data.with_items(request)
     computed = Computed(request.named, data.slices, counted)
-    for named, rows in data.parts(request.named):
-        if positions is not None:
-            rows.columns["items"] = positions[rows.columns["pair"]]
-        compute_rows(computed, named, rows)
+    for part in data.parts(request.named):
+        computed.add(*part)
     values, weights = computed.by_query(len(counted))
-    values, weights, ids = values[:, counted], weights[:, counted], joined.ids[counted]
+    values, weights, ids = (
+        values[:, counted],
+        weights[:, counted],
+        data.joined.ids[counted],
+    )
     result = request.result(computed, values, weights, data.slices, ids, counts)
     is_plain = not request.per_query and data.slices is None
     return RunValues(result, counts) if is_plain else result  # type: ignore[arg-type]
@@ -201,6 +196,7 @@ class RunData(NamedTuple):
     score_name: str  # the column of the scores
     query_weights: np.ndarray | None  # of the judged queries
     slices: Slices | None = None  # of the counted queries
+    positions: np.ndarray | None = None  # of the item of each pair, if metrics read it
 
     @classmethod
     def of_tables(
@@ -230,7 +226,23 @@ class RunData(NamedTuple):
         """Whether each judged query is part of the result."""
         return self.joined.has_predictions | (self.policies.missing_queries != "skip")
 
-    def parts(
+    def with_items(self, request: Request) -> tuple[Request, RunData]:
+        """The request and the data with items by position, if a metric reads them."""
+        if not request.reads_items:
+            return request, self
+        joined = self.joined
+        items = Ids(joined.item_ids.distinct, joined.item_codes[joined.of_run])
+        request, of_run = items_of_rows(request, items)
+        positions = np.zeros(len(joined.item_codes), np.int64)  # missed: without a rank
+        positions[joined.of_run] = of_run
+        return request, self._replace(positions=positions)
+
+    def parts(self, named: Mapping[str, Measure]) -> Iterator[Part]:
+        """The metrics, lists for them, and the codes of their queries."""
+        for some, rows in self.rows(named):
+            yield from rows.parts(some)
+
+    def rows(
         self, named: Mapping[str, Measure]
     ) -> Iterator[tuple[dict[str, Measure], RowData]]:
         """The metrics that read the same rows, and these rows.
@@ -238,19 +250,22 @@ class RunData(NamedTuple):
         Those of trec_eval have an order of their own, and leave that of others alone.
         """
         joined, drop = self.joined, self.policies.unjudged == "drop"
-        flags = np.array([measure.is_trec_eval for measure in named.values()])
-        for is_trec_eval in np.unique(flags).tolist():
+        flags = [measure.is_trec_eval for measure in named.values()]
+        for is_trec_eval in sorted({*flags}):
             columns = joined.rows(is_trec_eval=is_trec_eval)
             if self.query_weights is not None:
                 columns["sample_weight"] = self.query_weights[columns["query"]]
-            queries = queries_of_codes(columns["query"], len(joined.first_rows))
+            if self.positions is not None:
+                columns["items"] = self.positions[columns["pair"]]
+            queries = queries_of_codes(columns["query"], len(joined.ids))
             items = Ids(joined.item_ids.distinct, joined.item_codes[columns["pair"]])
             rows = RowData(columns, joined.ids, queries, items, drops_unjudged=drop)
-            yield dict(itertools.compress(named.items(), flags == is_trec_eval)), rows
+            chosen = [flag == is_trec_eval for flag in flags]
+            yield dict(itertools.compress(named.items(), chosen)), rows
 
     def list_of(self, query: Any, measure: Measure) -> OneList:
         """The list of a judged query that a metric reads."""
-        ((named, rows),) = self.parts({measure.name: measure})
+        ((named, rows),) = self.rows({measure.name: measure})
         one = rows.list_of(query, measure)
         if not self.joined.has_predictions[one.number]:
             refuse_missing_queries(named, self.counts())
@@ -261,11 +276,9 @@ class RunData(NamedTuple):
     def refuse_by_policy(self) -> None:
         """Raises ValueError for queries in one table only, if the policy is "error"."""
         joined = self.joined
-        missing = np.flatnonzero(~joined.has_predictions)
-        unjudged = np.unique(joined.predicted_codes[~joined.is_judged_query])
         for argument, lacks, queries in (
-            ("missing_queries", "predictions", missing),
-            ("unjudged_queries", "judgments", unjudged),
+            ("missing_queries", "predictions", np.flatnonzero(~joined.has_predictions)),
+            ("unjudged_queries", "judgments", joined.unjudged_queries),
         ):
             if getattr(self.policies, argument) == "error" and len(queries):
                 examples = map(shortened, joined.query_ids.at(queries[:3]))
@@ -278,34 +291,30 @@ class RunData(NamedTuple):
     def counts(self) -> RunCounts:
         """The counts of unmatched pairs, and how many scores are NaN."""
         joined, labels = self.joined, self.joined.labels
-        is_judged_query = joined.is_judged_query
-        matched = joined.match[is_judged_query]
-        is_judged = (matched >= 0) & (labels[matched] >= 0)
+        is_judged = (joined.match >= 0) & (labels[joined.match] >= 0)
         return RunCounts(
-            queries=len(joined.first_rows),
+            queries=len(joined.ids),
             without_predictions=int((~joined.has_predictions).sum()),
-            without_judgments=len(np.unique(joined.predicted_codes[~is_judged_query])),
-            retrieved=len(matched),
+            without_judgments=len(joined.unjudged_queries),
+            retrieved=len(joined.match),
             unjudged=int((~is_judged).sum()),
             missing_queries=self.policies.missing_queries,
-            nan_scores=int(np.isnan(joined.scores[is_judged_query]).sum()),
+            nan_scores=int(np.isnan(joined.scores).sum()),
         )
 
     def facts(self, rules: LabelRules) -> Facts:
         """The facts of judgments, and of predictions for judged queries."""
         joined, labels = self.joined, self.joined.labels
-        is_judged_query = joined.is_judged_query
-        scores = joined.scores[is_judged_query]
 
         def lists() -> tuple[np.ndarray, np.ndarray]:
-            match = joined.match[is_judged_query]
-            of_predicted = np.where(match >= 0, labels[match], 0)
-            return joined.predicted_codes[is_judged_query], of_predicted
+            of_predicted = np.where(joined.match >= 0, labels[joined.match], 0)
+            return joined.predicted_codes, of_predicted
 
-        facts = Facts.of_labels(labels, rules.thresholds) + Facts.of_scores(scores)
+        facts = Facts.of_labels(labels, rules.thresholds)
+        facts += Facts.of(SCORE_FACTS, joined.scores)
         numbers = (labels > 0).sum(), (joined.is_excluded & (labels > 0)).sum()
         facts += Facts(zip(OF_EXCLUDED, numbers, strict=True))
-        return facts + facts_of_ranks(scores, lists, self.score_name)
+        return facts + facts_of_ranks(joined.scores, lists, self.score_name)
 
 
 def rows_by_model(run: Any, model: str) -> dict[Any, Any]:
@@ -319,7 +328,7 @@ def rows_by_model(run: Any, model: str) -> dict[Any, Any]:
             f"{shortened(run)}. Pass a frame, or evaluate the runs one by one."
         )
     models = number_ids("models", [column(run, model, "model")], ["row {} of `run`"])
-    if not models.num_rows:
+    if not len(models):
         raise ValueError("`run` must contain a row for each model. Received: no rows.")
     order, starts, _ = models.groups
     parts = np.split(order, starts[1:])

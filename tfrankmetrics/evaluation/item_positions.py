@@ -34,7 +34,7 @@ def with_items_by_position(
     require_ordered(y_pred)
     positions = Codes(zip(ids, range(len(ids)), strict=True))
     y_pred = as_positions(y_pred, positions)
-    request = _by_position(request, [*positions])
+    request = by_position(request, [*positions])
     # Relevant items without data get further positions, which nothing recommends.
     is_dict = isinstance(y_true, Mapping)
     relevant = as_positions(y_true["ids"] if is_dict else y_true, positions)
@@ -58,7 +58,7 @@ def items_of_rows(request: Request, items: Ids) -> tuple[Request, np.ndarray]:
     if ids is not None:
         positions = Codes(zip(ids, range(len(ids)), strict=True))
         of_names = np.array([positions[name] for name in names], np.int64)
-        request, column = _by_position(request, [*positions]), of_names[column]
+        request, column = by_position(request, [*positions]), of_names[column]
     elif are_integers:
         if min(names, default=0) < 0:
             raise ValueError(
@@ -88,19 +88,19 @@ def _ids_of_data(request: Request) -> list | None:
 
     None if there are no data by id.
     """
-    found = [ids for each in request.measures for ids in each.ids_of_items]
-    if not found:
+    by_data = [ids for each in request.measures for ids in each.ids_of_items]
+    if not by_data:
         return None
-    if len(found) < sum(len(each.item_data) for each in request.measures):
+    if len(by_data) < sum(len(each.item_data) for each in request.measures):
         raise ValueError(
             "All data about items must be by id, or all in the order of the ids. "
             "Received: both, a dict and an array."
         )
-    others = [{*ids} for ids in found[1:]]
-    return [item for item in found[0] if all(item in other for other in others)]
+    others = [{*ids} for ids in by_data[1:]]
+    return [item for item in by_data[0] if all(item in other for other in others)]
 
 
-def _by_position(request: Request, ids: list) -> Request:
+def by_position(request: Request, ids: list) -> Request:
     """The request with the data in the order of these ids.
 
     Raises:

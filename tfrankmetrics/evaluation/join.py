@@ -75,35 +75,24 @@ class PairTable(NamedTuple):
 
 
 class Join(NamedTuple):
-    """Judged and predicted pairs; judged queries have the lowest numbers."""
+    """Judged pairs, and predicted pairs of judged queries, which have codes from 0."""
 
     query_ids: Ids
     item_ids: Ids
+    ids: np.ndarray  # of the judged queries, by their codes
     judged_codes: np.ndarray  # int [judged pairs], of their queries
     predicted_codes: np.ndarray  # int [predicted pairs], of their queries
-    item_codes: np.ndarray  # int [all pairs], the judged ones first
+    item_codes: np.ndarray  # int [all pairs of both tables], the judged ones first
     labels: np.ndarray  # [judged pairs]
     scores: np.ndarray  # [predicted pairs]
     rounded: np.ndarray  # the scores as trec_eval reads them
+    pairs: np.ndarray  # for each predicted pair, its number among all pairs
     match: np.ndarray  # for each predicted pair, its judged pair, or -1
-    first_rows: np.ndarray  # for each judged query, by its code, its first judged pair
+    first_rows: np.ndarray  # for each judged query, its first judged pair
+    has_predictions: np.ndarray  # for each judged query
     is_excluded: np.ndarray  # whether each judged pair is among those to exclude
-
-    @property
-    def is_judged_query(self) -> np.ndarray:
-        """Whether the query of each predicted pair was judged."""
-        return self.predicted_codes < len(self.first_rows)
-
-    @property
-    def has_predictions(self) -> np.ndarray:
-        """Whether each judged query has a prediction."""
-        predicted = self.predicted_codes[self.is_judged_query]
-        return np.bincount(predicted, minlength=len(self.first_rows)) > 0
-
-    @property
-    def ids(self) -> np.ndarray:
-        """The ids of the judged queries, by their codes."""
-        return self.query_ids.array(slice(len(self.first_rows)))
+    of_run: np.ndarray  # the numbers of predicted pairs, also of queries not judged
+    unjudged_queries: np.ndarray  # the codes of predicted queries that were not judged
 
     def rows(self, *, is_trec_eval: bool) -> dict[str, np.ndarray]:
         """The predicted items in their order, then the missed ones, as columns.
@@ -131,21 +120,20 @@ class Join(NamedTuple):
         return rows
 
     def _rows(self, scores: np.ndarray) -> dict[str, np.ndarray]:
-        labels, kept = self.labels, np.flatnonzero(self.is_judged_query)
-        match = self.match[kept]
-        kept_labels = np.where(match >= 0, labels[match], -1) if len(labels) else match
+        labels, match = self.labels, self.match
+        of_predicted = np.where(match >= 0, labels[match], -1)
         is_missed = labels >= 0  # what is neither judged nor predicted is in no list
-        is_missed[self.match[self.match >= 0]] = False
+        is_missed[match[match >= 0]] = False
         of_judged = self.judged_codes[labels >= 0]
-        has_labels = np.bincount(of_judged, minlength=len(self.first_rows)) > 0
+        has_labels = np.bincount(of_judged, minlength=len(self.ids)) > 0
         # The additional items stand for the first pairs of the queries without labels.
         added = np.append(np.flatnonzero(is_missed), self.first_rows[~has_labels])
         not_retrieved = np.full(len(added), -np.inf, np.float32)
         return {
-            "query": np.append(self.predicted_codes[kept], self.judged_codes[added]),
-            "labels": np.append(kept_labels, np.maximum(labels[added], 0)),
-            "scores": np.append(scores[kept], not_retrieved),
-            "pair": np.append(kept + len(labels), added),
+            "query": np.append(self.predicted_codes, self.judged_codes[added]),
+            "labels": np.append(of_predicted, np.maximum(labels[added], 0)),
+            "scores": np.append(scores, not_retrieved),
+            "pair": np.append(self.pairs, added),
         }
 
 
@@ -196,8 +184,8 @@ def join_tables(
         scores, rounded = map(negated, (predicted.numbers, predicted.rounded))
         predicted = predicted._replace(numbers=scores, rounded=rounded)
     joined = match_pairs(judged, predicted, _pairs_to_exclude(exclude, predicted, ids))
-    if not joined.is_judged_query.any():
-        of_tables = (joined.judged_codes, joined.predicted_codes)
+    if not len(joined.pairs):
+        of_tables = (joined.judged_codes, joined.unjudged_queries)
         of_qrels, of_run = (_examples(joined.query_ids, each) for each in of_tables)
         raise ValueError(
             "`qrels` and `run` must have queries in common. Received: "
@@ -260,23 +248,22 @@ def _read_pairs(name: str, data: Any, columns: dict[str, str]) -> PairTable:
         )
     data = by_index(name, data)
     if is_frame(data):
-        found = [column(data, of_column, each) for each, of_column in columns.items()]
-        return PairTable(name, *found, place=ROW_OF_FRAME)
+        given = [column(data, of_column, each) for each, of_column in columns.items()]
+        return PairTable(name, *given, place=ROW_OF_FRAME)
     if not isinstance(data, Mapping):
         raise ValueError(
             f"`{name}` must be a frame with the columns "
             f"{', '.join(map(repr, columns.values()))}, a dict of queries, or the path "
             f"of a file. Received: {shortened(data)}."
         )
-    found = [_items_of(name, *of_query) for of_query in data.items()]
-    lengths = [len(items) for items, _ in found]
-    codes = np.repeat(np.arange(len(found)), lengths)
-    items = [*itertools.chain.from_iterable(items for items, _ in found)]
-    values = [*itertools.chain.from_iterable(values for _, values in found)]
+    of_queries = [_items_of(name, *of_query) for of_query in data.items()]
+    items, values = zip(*of_queries, strict=True) if of_queries else ((), ())
+    codes = np.repeat(np.arange(len(items)), [*map(len, items)])
+    has_ranks = range in {*map(type, values)}
+    items, values = ([*itertools.chain.from_iterable(each)] for each in (items, values))
     if not all(issubclass(each, Number) for each in {*map(type, values)}):
         # Of lists, NumPy would make a second axis.
         values = as_objects([*map(_number_of_scalar, values)])
-    has_ranks = any(isinstance(of_query, range) for _, of_query in found)
     return PairTable(name, Ids([*data], codes), items, values, has_ranks=has_ranks)
 
 
@@ -349,40 +336,63 @@ def match_pairs(
     num_judged = len(judged.numbers)
     keys, to_exclude = np.split(keys, [num_judged + len(predicted.numbers)])
 
+    match, twice = _matches(keys, num_judged)
+    if twice is not None:
+        query, item = (ids.at(ids.codes[[twice]])[0] for ids in (queries, items))
+        raise ValueError(_pair_twice(judged, predicted, query, item, twice))
+    of_run = np.arange(num_judged, len(keys))
+    if len(to_exclude):
+        of_run = of_run[~np.isin(keys[of_run], to_exclude)]
+        _check_excluded(queries, items, num_judged, len(keys), len(of_run))
+    judged_codes = queries.codes[:num_judged]
+    codes_of_first, first_rows = np.unique(judged_codes, return_index=True)
+    num_queries = len(codes_of_first)  # judged queries have the lowest codes
+    predicted_codes = queries.codes[of_run]
+    is_judged = predicted_codes < num_queries
+    pairs = of_run[is_judged]
+    of_queries = np.bincount(predicted_codes[is_judged], minlength=num_queries)
+    return Join(
+        query_ids=queries,
+        item_ids=items,
+        ids=queries.array(slice(num_queries)),
+        judged_codes=judged_codes,
+        predicted_codes=predicted_codes[is_judged],
+        item_codes=items.codes[: len(keys)],
+        labels=judged.numbers,
+        scores=predicted.numbers[pairs - num_judged],
+        rounded=predicted.rounded[pairs - num_judged],
+        pairs=pairs,
+        match=match[pairs],
+        first_rows=first_rows,
+        has_predictions=of_queries > 0,
+        is_excluded=np.isin(keys[:num_judged], to_exclude),
+        of_run=of_run,
+        unjudged_queries=np.unique(predicted_codes[~is_judged]),
+    )
+
+
+def _matches(keys: np.ndarray, num_judged: int) -> tuple[np.ndarray, int | None]:
+    """For each pair, the judged pair that it repeats, or -1.
+
+    Also returns the first pair that its own table repeats, if there is one.
+    """
     order = np.argsort(keys, kind="stable")  # a judged pair before its prediction
     first, second = order[:-1], order[1:]
     is_equal = keys[first] == keys[second]
     is_twice = is_equal & ((first < num_judged) == (second < num_judged))
-    if is_twice.any():
-        row = second[is_twice].min()
-        pair = [ids.at(ids.codes[[row]])[0] for ids in (queries, items)]
-        table = judged if row < num_judged else predicted
-        raise ValueError(
-            _pair_twice(table, pair, row - num_judged * (row >= num_judged))
-        )
-    match = np.full(len(predicted.numbers), -1)
-    match[second[is_equal] - num_judged] = first[is_equal]
-    joined = Join(
-        query_ids=queries,
-        item_ids=items,
-        judged_codes=queries.codes[:num_judged],
-        predicted_codes=queries.codes[num_judged : len(keys)],
-        item_codes=items.codes[: len(keys)],
-        labels=judged.numbers,
-        scores=predicted.numbers,
-        rounded=predicted.rounded,
-        match=match,
-        first_rows=np.unique(queries.codes[:num_judged], return_index=True)[1],
-        is_excluded=np.isin(keys[:num_judged], to_exclude),
-    )
-    if excluded is None or not len(to_exclude):
-        return joined
-    return _without_predictions(joined, np.isin(keys[num_judged:], to_exclude))
+    match = np.full(len(keys), -1)
+    match[second[is_equal]] = first[is_equal]
+    return match, second[is_twice].min() if is_twice.any() else None
 
 
-def _pair_twice(table: PairTable, pair: Sequence[Any], row: int) -> str:
-    """The error for a pair whose second row is this one."""
-    query, item = pair
+def _pair_twice(
+    judged: PairTable, predicted: PairTable, query: Any, item: Any, number: int
+) -> str:
+    """The error for a pair that its table repeats, with its number among all pairs."""
+    num_judged = len(judged.numbers)
+    table, row = judged, number
+    if number >= num_judged:
+        table, row = predicted, number - num_judged
     if table.place is None:
         return error_of_pair_twice(table.name, query, item)
     where = f", the second time in {table.place(row)}"
@@ -392,30 +402,26 @@ def _pair_twice(table: PairTable, pair: Sequence[Any], row: int) -> str:
     return error
 
 
-def _without_predictions(joined: Join, is_excluded: np.ndarray) -> Join:
-    """The join without some predictions. Warns if these are none."""
-    num_judged = len(joined.labels)
-    if len(is_excluded) and not is_excluded.any():
-        query = joined.query_ids.at(joined.predicted_codes[:1])[0]
-        item = joined.item_ids.at(joined.item_codes[[num_judged]])[0]
+def _check_excluded(
+    queries: Ids, items: Ids, num_judged: int, num_pairs: int, num_left: int
+) -> None:
+    """Warns if no prediction is excluded. Raises ValueError if all are."""
+    num_predicted = num_pairs - num_judged
+    if not num_predicted:
+        return
+    if num_left == num_predicted:
+        (query,) = queries.at(queries.codes[[num_judged]])
+        (item,) = items.at(items.codes[[num_judged]])
         warn(
             "`exclude` removes predictions from the run. Received: pairs of a query "
             "and an item none of which is in the run, whose first pair is the query "
             f"{shortened(query)} and the item {shortened(item)}."
         )
-    if len(is_excluded) and is_excluded.all():
+    if num_left == 0:
         raise ValueError(
             "`exclude` must leave predictions in the run. Received: all "
-            f"{len(is_excluded)} predictions are excluded."
+            f"{num_predicted} predictions are excluded."
         )
-    of_judged, of_predicted = np.split(joined.item_codes, [num_judged])
-    return joined._replace(
-        predicted_codes=joined.predicted_codes[~is_excluded],
-        item_codes=np.append(of_judged, of_predicted[~is_excluded]),
-        scores=joined.scores[~is_excluded],
-        rounded=joined.rounded[~is_excluded],
-        match=joined.match[~is_excluded],
-    )
 
 
 def error_of_pair_twice(table: str, query: Any, item: Any, where: str = "") -> str:

@@ -46,13 +46,13 @@ def to_lists(
             `length`, or the dtype of `values` does not include `padding`.
     """
     array = as_array("`values`", values)
-    found = number_ids("query ids", [query_ids])
-    is_table = array.ndim in (1, 2) and len(array) == found.num_rows
+    numbered = number_ids("query ids", [query_ids])
+    is_table = array.ndim in (1, 2) and len(array) == len(numbered)
     if not is_table or array.dtype.kind not in "biuf":
         raise ValueError(
             "`values` must be numbers [rows] or [rows, F], with a row for each query "
             f"id. Received: {array.dtype} of shape {array.shape}, and "
-            f"{found.num_rows} query ids."
+            f"{len(numbered)} query ids."
         )
     filler = np.asarray(padding).astype(array.dtype)
     if array.dtype.kind != "f" and filler != padding:
@@ -60,7 +60,7 @@ def to_lists(
             "`padding` must be a number of the dtype of `values`. Received: "
             f"padding={padding} for {array.dtype}. Cast the values, as to int32."
         )
-    ids, queries = found.array(), Queries(*found.groups)
+    ids, queries = numbered.array(), Queries(*numbered.groups)
     if length is not None:
         _require_length(length, ids, queries)
     rows, exists = queries.rows(np.arange(len(ids)), length or 0)

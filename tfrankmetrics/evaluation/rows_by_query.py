@@ -97,11 +97,11 @@ class Queries(NamedTuple):
         differs[self.starts - 1] = False
         if differs.any():
             rows = order[int(np.argmax(differs)) :][:2]
-            found = [*map(shortened, of_rows.at(of_rows.codes[rows]))]
+            different = [*map(shortened, of_rows.at(of_rows.codes[rows]))]
             raise ValueError(
                 f"`{argument}` must have the same value in all rows of a query. "
-                f"Received: {shortened(name)} with the value {found[0]} in row "
-                f"{rows[0]}, and {found[1]} in row {rows[1]} of the same query. If "
+                f"Received: {shortened(name)} with the value {different[0]} in row "
+                f"{rows[0]}, and {different[1]} in row {rows[1]} of the same query. If "
                 "they are models, call evaluate_run(model=...)."
             )
         first_rows = np.minimum(self.starts, num_rows - 1)  # of empty groups at the end
@@ -171,9 +171,9 @@ class JudgedQueries(NamedTuple):
             return {name: self._column("by", name, name) for name in by}
         if not is_frame(by):
             name = by if isinstance(by, str) else "slice"
-            found = self._column("by", "slice", by)
-            found.categories = found.categories or ordered_categories(by)
-            return {name: found}
+            slices = self._column("by", "slice", by)
+            slices.categories = slices.categories or ordered_categories(by)
+            return {name: slices}
         queries = column(by, self.name, "by")
         queries = number_ids("ids of queries", [queries], ["row {} of `by`"])
         given = columns_of_slices(by)
@@ -203,6 +203,6 @@ class JudgedQueries(NamedTuple):
                 f"`{argument}` must be a dict with a {name} for each query, or name a "
                 f"column of the frame `qrels`. Received: {shortened(values)}."
             )
-        found = column(self.qrels, values, argument)
+        of_rows = column(self.qrels, values, argument)
         rows = queries_of_codes(self.codes, len(self.ids))
-        return rows.column(argument, values, found)
+        return rows.column(argument, values, of_rows)

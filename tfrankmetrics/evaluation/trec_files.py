@@ -106,12 +106,12 @@ def read_file(
 
 def _without_repeated_keys(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     """A dict of JSON. Raises ValueError for a query or an item that occurs twice."""
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    unique = dict(pairs)
+    if len(unique) < len(pairs):
         counts = collections.Counter(key for key, _ in pairs)
         [(twice, _)] = counts.most_common(1)
         raise ValueError(f"the key {twice!r:.200} occurs twice in a dict")
-    return found
+    return unique
 
 
 def _fits(fields: Sequence[bytes], layout: Layout) -> bool:
@@ -204,8 +204,8 @@ def _read_lines(path: str | os.PathLike, layout: Layout) -> FileColumns:
         queries.append(query)
         items.append(item)
         numbers.append(number)
-    found = FileColumns(os.fspath(path), queries, items, numbers, others)
-    return _with_scores_of_ranks(found) if layout is RANKS else found
+    table = FileColumns(os.fspath(path), queries, items, numbers, others)
+    return _with_scores_of_ranks(table) if layout is RANKS else table
 
 
 def _fields(line: bytes) -> list[bytes]:

@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from tfrankmetrics.arguments import ArrayLike, ColumnLike, Key, TableLike, Tower
 from tfrankmetrics.compute.calls import require_eager
-from tfrankmetrics.compute.values import with_labels_for
-from tfrankmetrics.evaluation.evaluate_rows import read_table
+from tfrankmetrics.evaluation.evaluate import ListData
+from tfrankmetrics.evaluation.evaluate_rows import RowData
 from tfrankmetrics.evaluation.evaluate_run import (
     Excluded,
     MissingQueries,
@@ -25,14 +23,9 @@ from tfrankmetrics.evaluation.evaluate_run import (
 from tfrankmetrics.evaluation.join import PairColumns, read_tables
 from tfrankmetrics.explanation.asked import asked_metrics
 from tfrankmetrics.explanation.explanation import Explanation
-from tfrankmetrics.inputs.alignment import aligned_lists
-from tfrankmetrics.inputs.ids_as_integers import IdNumbers, as_integer_ids
-from tfrankmetrics.inputs.one_list import list_of_query
-from tfrankmetrics.inputs.parts_by_length import Batch, batch_of, lengths_if_unequal
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Duplicates, Inputs, Options
-from tfrankmetrics.retrieval.evaluate_retrieval import Retrieval, Score
-from tfrankmetrics.rules import check_query
+from tfrankmetrics.retrieval.evaluate_retrieval import CandidateData, Score
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -99,24 +92,8 @@ def explain(
         duplicates=duplicates,
         lower_is_better=lower_is_better,
     )
-    given = {"y_true": y_true, "y_pred": y_pred}
-    given |= {"sample_weight": sample_weight, "mask": mask}
-    batch, names = Batch(**aligned_lists(request.input_format.inputs, given)), {}
-    if inputs == "ids":
-        numbers = IdNumbers()
-        y_true, y_pred = as_integer_ids(batch.y_true, batch.y_pred, numbers)
-        batch, names = batch._replace(y_true=y_true, y_pred=y_pred), numbers.ids()
-    row = query
-    lengths = lengths_if_unequal(*batch[:2], request.input_format.inputs)
-    if lengths is not None:  # padding all lists to the longest would waste memory
-        check_query("explain", query, len(lengths))
-        batch = batch_of(batch, np.array([query]))
-        row = 0
-    lists = request.read(*batch[:4]).on_host()
-    lists.require_valid_values()
-    lists = with_labels_for(request.measures, lists)
-    check_query("explain", row, int(lists.num_queries))
-    one = list_of_query(lists, row, query, names)
+    data = ListData.of_arrays(request, y_true, y_pred, mask, sample_weight)
+    one = data.list_of(query)
     return Explanation(query, asked, [one] * len(asked))
 
 
@@ -173,7 +150,7 @@ def explain_rows(
     )
     columns = {"query_ids": query_ids, "labels": labels, "scores": scores}
     columns |= {"sample_weight": sample_weight, "item_ids": item_ids}
-    table = read_table(request, columns, data, groups)
+    table = RowData.of_table(request, columns, data, groups)
     lists = [table.list_of(query, each) for each in request.measures]
     return Explanation(query, asked, lists)
 
@@ -302,8 +279,8 @@ def explain_retrieval(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("explain_retrieval")
-    request, asked = asked_metrics(metric, versus, options, inputs="catalog")
-    task = Retrieval(
+    _, asked = asked_metrics(metric, versus, options, inputs="catalog")
+    data = CandidateData(
         queries=queries,
         candidates=candidates,
         relevant=relevant,
@@ -316,5 +293,5 @@ def explain_retrieval(
         batch_size=batch_size,
         chunk_size=chunk_size,
     )
-    one = task.list_of(query, request)
+    one = data.list_of(query)
     return Explanation(query, asked, [one] * len(asked))

@@ -230,7 +230,6 @@ def _order_of_retrieved(
         scores,
         scores.shape[1],
         measure.tie_breaking,
-        items_at=lambda order: order,  # the positions themselves
         gain_of=lambda gain: gains,
         retrieved=is_retrieved,
     )

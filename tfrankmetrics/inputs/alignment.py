@@ -36,22 +36,22 @@ def aligned(arguments: Mapping[str, Any], wide: Collection[str] = ()) -> dict[st
     """
     if "pandas" not in sys.modules:  # then there is no index
         return {**arguments}
-    found = dict(_leaves(arguments))
+    leaves = dict(_leaves(arguments))
     have_indexes = (
         _has_index(data) or (path[0] in wide and _has_series(data))
-        for path, data in found.items()
+        for path, data in leaves.items()
     )
     if not any(have_indexes):
         return {**arguments}
     rows, columns = _Axis(0), _Axis(1)
-    for path, data in found.items():
+    for path, data in leaves.items():
         if _has_index(data):
             name = _name_of_path(path)
-            found[path] = rows.aligned(name, data)
+            leaves[path] = rows.aligned(name, data)
             if path[0] in wide and data.ndim == 2:
-                found[path] = columns.aligned(name, found[path])
-    found |= _aligned_items({p: data for p, data in found.items() if p[0] in wide})
-    return _with_leaves(arguments, found)
+                leaves[path] = columns.aligned(name, leaves[path])
+    leaves |= _aligned_items({p: data for p, data in leaves.items() if p[0] in wide})
+    return _with_leaves(arguments, leaves)
 
 
 def aligned_lists(inputs: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
@@ -70,11 +70,11 @@ def _leaves(data: Any, path: tuple = ()) -> Iterator[tuple[tuple, Any]]:
         yield path, data
 
 
-def _with_leaves(data: Any, found: Mapping[tuple, Any], path: tuple = ()) -> Any:
+def _with_leaves(data: Any, leaves: Mapping[tuple, Any], path: tuple = ()) -> Any:
     """The same nested dicts with other data."""
     if not isinstance(data, Mapping):
-        return found[path]
-    return {key: _with_leaves(each, found, (*path, key)) for key, each in data.items()}
+        return leaves[path]
+    return {key: _with_leaves(each, leaves, (*path, key)) for key, each in data.items()}
 
 
 def _name_of_path(path: tuple) -> str:

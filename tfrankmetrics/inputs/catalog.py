@@ -17,15 +17,23 @@ from tfrankmetrics.arrays import Array, Library
 from tfrankmetrics.graphs import keras_mask_of
 from tfrankmetrics.inputs.dense import as_scores, dense, first_value, require_shape
 from tfrankmetrics.inputs.lists import Lists
-from tfrankmetrics.inputs.mistakes import OF_EXCLUDED, Facts, LabelRules
+from tfrankmetrics.inputs.mistakes import (
+    OF_EXCLUDED,
+    SCORE_FACTS,
+    Facts,
+    LabelRules,
+    numbers_of,
+)
 from tfrankmetrics.inputs.ranks_as_scores import facts_of_arrays
 from tfrankmetrics.inputs.relevant_ids import (
     PADDING,
     as_ids,
+    find_in_rows,
     is_repeated,
     read_relevant,
     relevance_of,
     require_finite_relevance,
+    with_padding,
 )
 from tfrankmetrics.inputs.weights import dense_weights, query_weights
 from tfrankmetrics.ranking.counts import RankCounts, num_listed, rank_by_counts
@@ -112,21 +120,16 @@ class CatalogLists(Lists):
 
     def facts(self, y_true: Any, mask: Any, rules: LabelRules) -> Facts:
         """The facts about scores and excluded items."""
-        facts = Facts.of_scores(np.asarray(self.scores)) + self.uncounted_facts(y_true)
-        if self.exclude is None:
-            return facts
-        relevant, exclude = np.asarray(self.relevant), np.asarray(self.exclude)
-        size = self.scores.shape[1]
-        # An id plus the offset of its query is a number for the pair of both.
-        offsets = np.arange(len(relevant))[:, np.newaxis] * size
-        valid, of_exclude = relevant != PADDING, exclude != PADDING
-        excluded = np.isin((relevant + offsets)[valid], (exclude + offsets)[of_exclude])
-        numbers = int(valid.sum()), int(excluded.sum())
-        return facts + Facts(zip(OF_EXCLUDED, numbers, strict=True))
+        facts = Facts.of(SCORE_FACTS, self.scores)
+        facts |= self.uncounted_facts(y_true)
+        if self.exclude is not None:
+            conditions = conditions_of_excluded(self.relevant, self.exclude)
+            facts |= zip(OF_EXCLUDED, numbers_of(conditions), strict=True)
+        return facts
 
     def uncounted_facts(self, y_true: Any) -> Facts:
         """The facts of scores that may be ranks."""
-        scores, relevant = np.asarray(self.scores), np.asarray(self.relevant)
+        scores, relevant = self.scores, self.relevant
 
         def labels(queries: slice) -> np.ndarray:
             of_items = np.zeros((len(scores[queries]), scores.shape[1] + 1))
@@ -164,15 +167,15 @@ class CatalogLists(Lists):
                 # The maximum, since padding was clipped to the id of a real item.
                 return xp.scatter_max(nothing, ids, gain(judged))
 
-            ranked, ties = rank_by_score(
+            order, ties = rank_by_score(
                 scores,
                 depth,
                 tie_breaking,
-                lambda order: _relevant_at(order, ids, judged),
                 gain_of,
                 judged.retrieved,
                 lambda where: xp.gather(where, ids),
             )
+            ranked = _relevant_at(order, ids, judged)
         return RankedLists(
             ranked=ranked,
             listed=judged,
@@ -195,6 +198,13 @@ class CatalogLists(Lists):
             return self.scores, None
         excluded = _are_excluded(self.scores, self.exclude)
         return xp.select(~excluded, self.scores, lowest_score(self.scores)), excluded
+
+
+def conditions_of_excluded(relevant: Array, exclude: Array) -> tuple[Array, Array]:
+    """The conditions `OF_EXCLUDED` of each relevant id, both bool `[B, M]`."""
+    is_relevant = relevant != PADDING
+    _, is_excluded = find_in_rows(xp.sort(with_padding(exclude), axis=1), relevant)
+    return is_relevant, is_relevant & is_excluded
 
 
 def _are_excluded(scores: Array, exclude: Array) -> Array:

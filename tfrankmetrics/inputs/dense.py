@@ -85,18 +85,11 @@ def dense(
             return Dense(name, convert(data.detach()), padding)
         tensor, row_lengths = _tensors().read_tensor(name, data, convert, padding)
         return Dense(name, tensor, padding, row_lengths)
-    read = _read_array(name, data, convert, padding)
-    return read._replace(array=xp.in_library(library, read.array))
-
-
-def _read_array(
-    name: str, data: Any, convert: Callable, padding: float | bool
-) -> Dense:
     data = as_list(from_pytorch(data))
-    array = as_array(name, data)
+    array, lengths = as_array(name, data), None
     if array.dtype == object:
-        return _read_rows(name, data, convert, padding)
-    if array.dtype.kind in "SUMm":
+        array, lengths = _read_rows(name, data, convert, padding)
+    elif array.dtype.kind in "SUMm":
         first = f"{array.flat[:1].tolist()[0]!r}, of dtype " if array.size else ""
         are_ids = array.dtype.kind in "SU" and name in ("`y_true`", "`y_pred`")
         hint = " If they are ids of items, pass inputs='ids'." if are_ids else ""
@@ -104,11 +97,17 @@ def _read_array(
             f"{name} must hold real numbers of at most 64 bits. Received: {first}"
             f"{array.dtype}.{hint}"
         )
-    return Dense(name, convert(array), padding)
+    else:
+        array = convert(array)
+    if library != "numpy":
+        array = xp.in_library(library, array)
+    return Dense(name, array, padding, lengths)
 
 
-def _read_rows(name: str, data: Any, convert: Callable, padding: float | bool) -> Dense:
-    """Rows of unequal length as an array with padding."""
+def _read_rows(
+    name: str, data: Any, convert: Callable, padding: float | bool
+) -> tuple[np.ndarray, np.ndarray]:
+    """Rows of unequal length as an array with padding, and their lengths."""
     if isinstance(data, (list, tuple)):
         refuse_missing_lists(name, data)
     try:
@@ -129,7 +128,7 @@ def _read_rows(name: str, data: Any, convert: Callable, padding: float | bool) -
     shape = len(lengths), lengths.max(initial=0), *values.shape[1:]
     array = np.full(shape, padding, values.dtype)
     array[np.arange(shape[1]) < lengths[:, np.newaxis]] = values
-    return Dense(name, array, padding, lengths)
+    return array, lengths
 
 
 def _tensors() -> ModuleType:
@@ -196,6 +195,8 @@ def require_shape(array: Array, known: Any, shape: Any, error: str) -> Array:
 
     `known` has None for the others, and `shape` has all sizes, perhaps as a tensor.
     """
+    if isinstance(array, np.ndarray) and array.shape == known:
+        return array
     if not xp.has_shape(array, known):
         raise ValueError(error)
     if not xp.is_of_tensorflow(array):

@@ -30,6 +30,8 @@ def has_tensor(*arguments: Any) -> bool:
 
 def library_for(*arguments: Any) -> Library:
     """The library that computes the arguments of a function."""
+    if sys.modules.keys().isdisjoint(("tensorflow", "torch")):
+        return "numpy"
     if has_tensor(*arguments):
         return "tensorflow"
     return "numpy" if _tensor_on_device(arguments) is None else "torch"

@@ -20,12 +20,15 @@ from tfrankmetrics.inputs.mistakes import LONG, MANY_RELEVANT, Facts
 from tfrankmetrics.inputs.relevant_ids import (
     PADDING,
     as_ids,
+    equals_previous,
+    find_in_rows,
     from_dict,
     is_repeated,
     read_relevant,
     relevance_of,
     require_below,
     require_finite_relevance,
+    with_padding,
 )
 from tfrankmetrics.inputs.weights import query_weights
 from tfrankmetrics.inputs.whole_data import warn_if_no_id_matches, warn_if_no_ids
@@ -88,14 +91,12 @@ class IdLists(Lists):
         is_long = self.relevant.shape[1] >= MANY_RELEVANT
         is_long &= self.recommended.shape[1] >= LONG
         ids, _, _ = from_dict(y_true, {"relevance"})
-        return Facts({"flat ids": float(is_long and is_flat(ids))})
+        flat = float(is_long and is_flat(ids))
+        return Facts({"flat lists": flat, "flat ids": flat})
 
     def ascending_relevant(self) -> tuple[Array, Array]:
         """The relevant ids in ascending order, at least one, and their relevance."""
-        # On a GPU, TensorFlow cannot pad integers of 64 bits.
-        padding = xp.asarray(PADDING, xp.int64, like=self.relevant)
-        padding = xp.full([xp.shape(self.relevant)[0], 1], padding, like=self.relevant)
-        relevant = xp.concat([self.relevant, padding], axis=1)
+        relevant = with_padding(self.relevant)
         relevance = xp.pad(self.relevance, [[0, 0], [0, 1]])
         by_id = xp.argsort(relevant, axis=1)
         return xp.gather(relevant, by_id), xp.gather(relevance, by_id)
@@ -108,13 +109,8 @@ class IdLists(Lists):
         is_recommended = self.recommended != PADDING
         ascending, relevance = self.ascending_relevant()
         # The first of equal ids, since a search finds that one.
-        is_later = xp.equal(ascending[:, 1:], ascending[:, :-1])
-        is_first = ~xp.pad(is_later, [[0, 0], [1, 0]]) & (ascending != PADDING)
-        # A search, since a comparison of all pairs would require a tensor [B, K, M].
-        last = xp.shape(ascending)[1] - 1
-        position = xp.searchsorted(ascending, self.recommended)
-        position = xp.minimum(position, xp.astype(last, position.dtype, like=position))
-        is_match = xp.equal(xp.gather(ascending, position), self.recommended)
+        is_first = ~equals_previous(ascending) & (ascending != PADDING)
+        position, is_match = find_in_rows(ascending, self.recommended)
         is_match &= is_recommended
         if not self.count_repeats:
             is_match &= ~is_repeated(self.recommended)

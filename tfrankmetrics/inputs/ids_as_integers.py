@@ -94,7 +94,8 @@ def as_integer_ids(
 
 def require_ordered(y_pred: Any) -> None:
     """Raises ValueError for recommended ids in sets."""
-    if isinstance(y_pred, (list, tuple)) and any(map(_is_set, y_pred)):
+    is_list = isinstance(y_pred, (list, tuple))
+    if is_list and any(isinstance(row, (set, frozenset)) for row in y_pred):
         raise ValueError(
             "Recommended ids must be in order, the best first. Received: a set, which "
             "is unordered."
@@ -128,10 +129,6 @@ def _as_rows(data: Any) -> Any:
     rows = [*map(as_row, data)]
     refuse_missing_lists("A column of ids", rows)
     return rows
-
-
-def _is_set(data: Any) -> bool:
-    return isinstance(data, (set, frozenset))
 
 
 def _decoded(data: Any) -> Any:

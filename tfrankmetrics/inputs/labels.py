@@ -26,7 +26,13 @@ from tfrankmetrics.inputs.dense import (
     require_keys,
 )
 from tfrankmetrics.inputs.lists import Lists
-from tfrankmetrics.inputs.mistakes import Facts, LabelRules, flat_lists
+from tfrankmetrics.inputs.mistakes import (
+    SCORE_FACTS,
+    Facts,
+    LabelRules,
+    flat_lists,
+    warn,
+)
 from tfrankmetrics.inputs.ranks_as_scores import facts_of_arrays
 from tfrankmetrics.inputs.relevant_ids import as_ids, require_below
 from tfrankmetrics.inputs.weights import (
@@ -34,7 +40,7 @@ from tfrankmetrics.inputs.weights import (
     query_or_item_weights,
     require_valid_weights,
 )
-from tfrankmetrics.inputs.whole_data import flat_numbers, warn_if_all_judged
+from tfrankmetrics.inputs.whole_data import flat_numbers
 from tfrankmetrics.ranking.items import Items, count, is_retrieved, lowest_score
 from tfrankmetrics.ranking.order import rank_by_score
 from tfrankmetrics.ranking.ranked_lists import RankedLists, depth_for
@@ -107,38 +113,44 @@ class LabelLists(Lists):
         self, y_true: Any, reads_judgments: bool, is_complete: bool
     ) -> None:
         """Warns if `judged` cannot tell unjudged items from padding."""
-        warn_if_all_judged(reads_judgments, self.judged)
+        if reads_judgments and self.judged is None:
+            warn(
+                "`judged` requires a mask, which distinguishes unjudged items (labels "
+                "below 0) from padding. Received: no mask, so that such items are "
+                "padding, and all others are treated as judged. Pass a mask, or use "
+                "evaluate_rows or evaluate_run."
+            )
 
     def facts(self, y_true: Any, mask: Any, rules: LabelRules) -> Facts:
         """The facts about labels, scores, lists and weights."""
-        valid, labels = np.asarray(self.valid), np.asarray(self.labels)
-        judged = valid if self.judged is None else np.asarray(self.judged)
+        judged = self.valid if self.judged is None else self.judged
         has_mask = mask is not None or isinstance(y_true, Mapping)
-        given = None if has_mask else flat_numbers(y_true)
-        if given is None:  # a mask decides, rather than labels below 0
-            given = labels[judged]
+        labels, given = self._labels_of_items, self.labels[judged]
+        # Only then the labels below 0, which are not in the lists, may be a mistake.
+        if not has_mask and (self.has_subtopics or (given == 1).all()):
+            numbers = flat_numbers(y_true)
+            given = given if numbers is None else numbers
         thresholds = () if self.has_subtopics else rules.thresholds
-        facts = Facts.of_labels(given.ravel(), thresholds)
-        facts |= Facts.of_scores(np.asarray(self.scores)[valid])
+        facts = Facts.of_labels(given, thresholds)
         facts |= self.uncounted_facts(y_true)
+        facts |= Facts.of(SCORE_FACTS, self.scores[self.valid])
         facts |= Facts.of_lengths(np.count_nonzero(judged, axis=1))
-        if self.has_subtopics:
-            labels = labels.max(axis=2)
         if rules.rank_zero_weights and self.item_weights is not None:
-            weights = np.asarray(self.item_weights)[judged]
-            queries = np.nonzero(judged)[0]
-            facts |= Facts.of_weights(queries, labels[judged], weights)
-        if not has_mask and is_flat(y_true):
-            facts |= {"flat lists": float(flat_lists(labels[0], judged[0]))}
+            facts |= Facts.of_weights(labels, self.item_weights, judged)
+        if len(labels) == 1 and not has_mask and is_flat(y_true):
+            facts["flat lists"] = float(flat_lists(labels[0], judged[0]))
         return facts
 
     def uncounted_facts(self, y_true: Any) -> Facts:
         """The facts of scores that may be ranks."""
-        labels = np.asarray(self.labels)
-        if self.has_subtopics:
-            labels = labels.max(axis=2)
-        valid, scores = np.asarray(self.valid), np.asarray(self.scores)
-        return facts_of_arrays(scores, valid, labels.__getitem__)
+        return facts_of_arrays(
+            self.scores, self.valid, self._labels_of_items.__getitem__
+        )
+
+    @property
+    def _labels_of_items(self) -> Array:
+        """The labels `[B, N]`, of subtopics the highest."""
+        return xp.max(self.labels, axis=2) if self.has_subtopics else self.labels
 
     def without_unjudged(self) -> LabelLists:
         """The lists without unjudged items, if a mask keeps some."""
@@ -181,28 +193,19 @@ class LabelLists(Lists):
             xp.arange(xp.astype(depth, xp.float64, like=scores), like=scores)
             < num_retrieved[:, xp.newaxis]
         )
-
-        def items_at(order):
-            labels, weights, judged = (
-                None if values is None else xp.gather(values, order)
-                for values in (self.labels, self.item_weights, self.judged)
-            )
-            items = Items(labels, is_ranked, is_ranked, weights, judged)
-            return items.only(is_ranked)
-
         judged = Items(
             self.labels, self.valid, retrieved, self.item_weights, self.judged
         )
-        ranked, ties = rank_by_score(
-            scores,
-            depth,
-            tie_breaking,
-            items_at,
-            lambda gain: gain(judged),
-            retrieved,
+        order, ties = rank_by_score(
+            scores, depth, tie_breaking, lambda gain: gain(judged), retrieved
         )
+        labels, weights, is_judged = (
+            None if values is None else xp.gather(values, order)
+            for values in (self.labels, self.item_weights, self.judged)
+        )
+        ranked = Items(labels, is_ranked, is_ranked, weights, is_judged)
         return RankedLists(
-            ranked=ranked,
+            ranked=ranked.only(is_ranked),
             listed=judged,
             ties=ties,
             query_weights=self.query_weights,

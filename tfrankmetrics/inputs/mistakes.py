@@ -1,21 +1,21 @@
 """The table of mistakes: data that are probably wrong, but yield plausible values.
 
-Each entry of `MISTAKES` reads facts about labels and scores and returns the texts of
-its warnings. Functions, callbacks, Keras metrics, Beam and TFMA call `warn_of`. Facts
-are counts, which are written once for the arrays of every library, of any shape. Those
-of batches, of replicas, of workers and of parts of a table add up to the facts of all
-data: a Keras metric keeps them in its state, and a worker of Apache Beam in its
-accumulator. Mistakes that only the data themselves show are in `whole_data.py`.
+Each entry of `MISTAKES` reads facts about labels and scores and yields the texts of its
+warnings. Functions, callbacks, Keras metrics, Beam and TFMA call `warn_of`. Facts are
+counts of conditions, which are written once, for arrays of every library: `Facts`
+counts them in NumPy, and `keras/evidence.py` in graphs. The facts of batches, of
+replicas, of workers and of parts of a table add up to those of all data: a Keras metric
+keeps them in its state, and a worker of Apache Beam in its accumulator. Mistakes that
+only the data themselves show are in `whole_data.py`.
 
 To add a mistake:
 
 1.  Write a function here that reads facts and yields the text of a warning: the rule,
     `Received{asked.where}: ...`, the remedy. `Asked` states what depends on the caller,
-    such as `may_be_all`. Add it to `MISTAKES`, and a row to the warnings in
-    `docs/troubleshooting.md` and to `CHANGELOG.md`.
+    such as `may_be_all`. Add it to `MISTAKES` with a fact that it needs, and a row to
+    the warnings in `docs/troubleshooting.md` and to `CHANGELOG.md`.
 2.  If no fact shows the mistake, add one to `LABEL_FACTS` or `SCORE_FACTS`: a condition
-    on one label or score, in operations of `xp`. A fact of lists or of weights is
-    counted here for arrays, and in `keras/evidence.py` for graphs.
+    on one label or score, in operations of `xp`.
 3.  Add data with the mistake, and the same data without it, to `CASES` in
     `tests/mistake_table.py`, with `where=EVERYWHERE` less the entry points at which it
     cannot happen, and the reason. Run `python -m pytest tests/test_mistakes.py`, and
@@ -24,9 +24,10 @@ To add a mistake:
 
 from __future__ import annotations
 
+import functools
 import sys
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -44,7 +45,32 @@ LONG = 200  # items of a list that may be the rows of several queries
 MANY_RELEVANT = 2 * MANY  # items of such a list
 MOST_VALUES = 10_000  # of the data, which are enough to tell
 
-OF_LISTS = ("items", "lists", "longer lists", "flat lists")
+
+def are_grades(scores: Array) -> Array:
+    """Whether each score is 0, 1, 2, 3 or 4, or -1 as the label of padding."""
+    whole = xp.floor(scores) if xp.is_floating(scores) else scores
+    return xp.equal(xp.minimum(whole, 4), scores) & (scores >= -1)
+
+
+Conditions = Mapping[str, Callable[[Array], Array]]
+
+# Each condition counts the values for which it is true. One of labels is false for 0,
+# which is also the label of padding.
+LABEL_FACTS: Conditions = {
+    "labels": lambda labels: labels >= 0,
+    "ones": lambda labels: xp.equal(labels, 1),
+    "above 0": lambda labels: labels > 0,
+    "at least 1.0": lambda labels: labels >= 1,
+    "fractions": lambda labels: xp.not_equal(labels, xp.floor(labels)),
+    "too high": lambda labels: (labels > HIGHEST_GRADE) & (labels < OVERFLOW),
+}
+SCORE_FACTS: Conditions = {
+    "scores": lambda scores: xp.ones_like(scores, xp.bool),
+    "NaN": lambda scores: xp.not_equal(scores, scores),
+    "grades": are_grades,
+    "zeros": lambda scores: xp.equal(scores, 0),
+}
+OF_LENGTHS = ("lists", "longer lists")
 OF_WEIGHTS = (
     "lists with some weights of 0",
     "whose other weights are alike",
@@ -52,36 +78,61 @@ OF_WEIGHTS = (
     "with a weight of an irrelevant item",
 )
 OF_EXCLUDED = ("relevant", "excluded")
-LABEL_FACTS: Mapping[str, Callable[[Array], Array]] = {
-    "ones": lambda labels: xp.equal(labels, 1),
-    "above 0": lambda labels: labels > 0,
-    "at least 1": lambda labels: labels >= 1,
-    "fractions": lambda labels: xp.not_equal(labels, xp.floor(labels)),
-    "too high": lambda labels: (labels > HIGHEST_GRADE) & (labels < OVERFLOW),
-}
-SCORE_FACTS: Mapping[str, Callable[[Array], Array]] = {
-    "NaN": lambda scores: xp.not_equal(scores, scores),
-    "no grades": lambda scores: ~are_grades(scores),
-    "zeros": lambda scores: xp.equal(scores, 0),
-}
-
-
-def are_grades(scores: Array) -> Array:
-    """Whether each score is 0, 1, 2, 3 or 4, or -1 as the label of padding."""
-    grades = xp.clip(xp.floor(xp.astype(scores, xp.float64)), -1, 4)
-    return xp.equal(xp.astype(grades, scores.dtype), scores)
 
 
 def reached(threshold: float) -> str:
     """The name of the number of labels that reach a relevance threshold."""
-    return f"at least the threshold {threshold!r}"
+    return f"at least {float(threshold)!r}"
 
 
-def flat_lists(labels: Array, valid: Array) -> Array:
+def facts_of_labels(thresholds: Iterable[float]) -> Conditions:
+    """`LABEL_FACTS`, and whether a label reaches each of the thresholds."""
+    reaching = {
+        reached(threshold): functools.partial(_reaches, threshold)
+        for threshold in thresholds
+    }
+    return {**reaching, **LABEL_FACTS}
+
+
+def _reaches(threshold: float, labels: Array) -> Array:
+    return labels >= lowest_relevant(threshold, labels)
+
+
+def conditions_of_lengths(lengths: Array) -> Array:
+    """The conditions `OF_LENGTHS` of lists with these numbers of items, `[2, B]`."""
+    return lengths > np.array([[0], [1]], xp.dtype_of(lengths))
+
+
+def conditions_of_weights(
+    labels: Array, weights: Array, judged: Array
+) -> tuple[Array, ...]:
+    """The conditions `OF_WEIGHTS` of each list, all bool `[B]`.
+
+    Args:
+        labels: The labels of items, `[B, N]`.
+        weights: Their weights, `[B, N]`.
+        judged: False for padding and unjudged items, `[B, N]`.
+    """
+    has_weight = judged & (weights > 0)
+    highest = xp.max(xp.where(has_weight, weights, 0), axis=1)
+    is_zero = judged & xp.equal(weights, 0)
+    mixed = xp.any(is_zero, axis=1) & (highest > 0)
+    differs = has_weight & xp.not_equal(weights, highest[:, xp.newaxis])
+    alike = mixed & ~xp.any(differs, axis=1)
+    irrelevant = mixed & xp.any(has_weight & (labels <= 0), axis=1)
+    return mixed, alike, alike & xp.equal(highest, 1), irrelevant
+
+
+def flat_lists(labels: Array, judged: Array) -> Array:
     """1 if a list `[N]` may be the rows of several queries, otherwise 0."""
-    relevant = xp.sum(xp.astype(valid & (labels > 0), xp.float64))
+    relevant = xp.sum(xp.astype(judged & (labels > 0), xp.float64))
     is_long = (relevant >= MANY_RELEVANT) & (xp.size(labels) >= LONG)
     return xp.astype(is_long, xp.float64)
+
+
+def numbers_of(conditions: Iterable[np.ndarray]) -> list[float]:
+    """How often each condition is true."""
+    return [float(np.count_nonzero(each)) for each in conditions]
 
 
 class Facts(dict[str, float]):
@@ -91,51 +142,31 @@ class Facts(dict[str, float]):
         return 0.0
 
     @classmethod
-    def of_labels(cls, labels: np.ndarray, thresholds: tuple[float, ...]) -> Facts:
-        """The facts of labels, of which one below 0 was not judged."""
-        judged = labels[labels >= 0]
-        found = {name: fact(judged) for name, fact in LABEL_FACTS.items()}
-        found |= {reached(t): judged >= lowest_relevant(t, judged) for t in thresholds}
-        counts = {name: float(np.count_nonzero(each)) for name, each in found.items()}
-        return cls(counts, items=float(labels.size), labels=float(judged.size))
+    def of(cls, conditions: Conditions, values: np.ndarray) -> Facts:
+        """For how many of the values each condition is true."""
+        are_true = (is_true(values) for is_true in conditions.values())
+        return cls(zip(conditions, numbers_of(are_true), strict=True))
 
     @classmethod
-    def of_scores(cls, scores: np.ndarray) -> Facts:
-        """The facts of scores."""
-        found = {name: fact(scores) for name, fact in SCORE_FACTS.items()}
-        counts = {name: float(np.count_nonzero(each)) for name, each in found.items()}
-        return cls(counts, scores=float(scores.size))
+    def of_labels(cls, labels: np.ndarray, thresholds: tuple[float, ...]) -> Facts:
+        """The facts of labels, of which one below 0 was not judged."""
+        facts = cls.of(facts_of_labels(thresholds), labels[labels >= 0])
+        facts["items"] = float(labels.size)
+        return facts
 
     @classmethod
     def of_lengths(cls, lengths: np.ndarray) -> Facts:
-        """The facts of lists of these lengths."""
-        lists, longer = (float(np.count_nonzero(lengths > low)) for low in (0, 1))
-        return cls({"lists": lists, "longer lists": longer})
+        """The facts of lists with these numbers of items."""
+        conditions = conditions_of_lengths(lengths)
+        return cls(zip(OF_LENGTHS, numbers_of(conditions), strict=True))
 
     @classmethod
     def of_weights(
-        cls, queries: np.ndarray, labels: np.ndarray, weights: np.ndarray
+        cls, labels: np.ndarray, weights: np.ndarray, judged: np.ndarray
     ) -> Facts:
-        """The facts of weights of items.
-
-        All arrays hold one number for each judged item: the number of its query, its
-        label and its weight.
-        """
-        is_zero = weights == 0
-        if not is_zero.any():
-            return cls()
-        number = queries.max() + 1
-
-        def has_any(items: np.ndarray) -> np.ndarray:
-            return np.bincount(queries[items], minlength=number) > 0
-
-        highest = np.zeros(number)
-        np.maximum.at(highest, queries, weights)
-        mixed = has_any(is_zero) & (highest > 0)
-        alike = mixed & ~has_any(~is_zero & (weights != highest[queries]))
-        irrelevant = mixed & has_any(~is_zero & (labels <= 0))
-        found = mixed, alike, alike & (highest == 1), irrelevant
-        return cls(zip(OF_WEIGHTS, map(np.count_nonzero, found), strict=True))
+        """The facts of weights of items, `[B, N]`."""
+        conditions = conditions_of_weights(labels, weights, judged)
+        return cls(zip(OF_WEIGHTS, numbers_of(conditions), strict=True))
 
     def __add__(self, other: Mapping[str, float]) -> Facts:
         return Facts({n: self.get(n, 0) + other.get(n, 0) for n in {**self, **other}})
@@ -185,7 +216,7 @@ def are_swapped(facts: Facts, rules: LabelRules) -> bool:
     whole numbers may be scores, such as 0 to n - 1 in a list of n items.
     """
     asks_for_grades = rules.are_powers or any(t % 1 == 0 for t in rules.thresholds)
-    are_like_labels = facts["no grades"] == 0 < facts["zeros"] < facts["scores"]
+    are_like_labels = facts["grades"] == facts["scores"] > facts["zeros"] > 0
     are_like_labels &= not facts["compared"] == facts["ranks from 0"] > 0
     are_like_scores = facts["fractions"] > facts["labels"] / 2 >= 2
     return asks_for_grades and are_like_labels and are_like_scores
@@ -203,13 +234,12 @@ def swapped(facts: Facts, asked: Asked) -> Iterator[str]:
 
 def not_numbers(facts: Facts, asked: Asked) -> Iterator[str]:
     """Scores of a model that has diverged."""
-    if facts["NaN"]:
-        yield (
-            f"Scores must be numbers. Received{asked.where}: NaN for "
-            f"{facts['NaN']:,.0f} of {facts['scores']:,.0f} scores. NaN ranks below "
-            "every number, and several of them are tied, so that a model that returns "
-            "only NaN has the value of a random order."
-        )
+    yield (
+        f"Scores must be numbers. Received{asked.where}: NaN for {facts['NaN']:,.0f} "
+        f"of {facts['scores']:,.0f} scores. NaN ranks below every number, and several "
+        "of them are tied, so that a model that returns only NaN has the value of a "
+        "random order."
+    )
 
 
 def have_form_of_ranks(facts: Facts) -> bool:
@@ -246,7 +276,7 @@ def single_items(facts: Facts, asked: Asked) -> Iterator[str]:
 
 def too_high_for_powers(facts: Facts, asked: Asked) -> Iterator[str]:
     """Counts or ids in the place of grades."""
-    if asked.rules.are_powers and facts["too high"]:
+    if asked.rules.are_powers:
         yield (
             "The exponential gain 2^label - 1 requires grades of relevance, usually 0 "
             f"to 4. Received{asked.where}: labels above {HIGHEST_GRADE}. Of each list, "
@@ -264,7 +294,7 @@ def useless_threshold(facts: Facts, asked: Asked) -> Iterator[str]:
         rule = f"An item is relevant if its label is at least {threshold:g}."
         remedy = "Pass `relevance_threshold`, or use a metric of grades, such as ndcg."
         number = facts[reached(threshold)]
-        if number == facts["at least 1"] == 0 < facts["above 0"]:
+        if number == facts[reached(1)] == 0 < facts["above 0"]:
             yield (
                 f"{rule} Received{asked.where}: labels above 0, all of which are below "
                 f"{min(1, threshold):g}, so that no item is relevant. {remedy}"
@@ -284,7 +314,7 @@ def weights_like_a_mask(facts: Facts, asked: Asked) -> Iterator[str]:
     # Weights of clicks only, such as inverse propensities, are not a mask.
     are_of_others = facts["with a weight of an irrelevant item"] > 0
     is_mask = facts["whose other weights are 1"] == mixed or are_of_others
-    if 0 < mixed == facts["whose other weights are alike"] and is_mask:
+    if mixed == facts["whose other weights are alike"] and is_mask:
         yield (
             "A weight of 0 does not mask an item: it keeps its rank. Received"
             f"{asked.where}: items with a weight of 0, in lists whose other items all "
@@ -297,15 +327,6 @@ def weights_like_a_mask(facts: Facts, asked: Asked) -> Iterator[str]:
 
 def long_flat_list(facts: Facts, asked: Asked) -> Iterator[str]:
     """A column of rows in the place of a list."""
-    if facts["flat lists"]:
-        yield (
-            "Labels and scores of the shape [N] are the list of one query. Received"
-            f"{asked.where}: at least {LONG} items, of which {MANY_RELEVANT} or more "
-            "have a label above 0. If they belong to several queries, use "
-            "evaluate_rows with the id of the query of each row, or pass a list for "
-            "each, [B, N], with -1 as the label of padding. If all belong to one "
-            "query, pass labels and scores of the shape [1, N]."
-        )
     if facts["flat ids"]:
         yield (
             "Ids of the shapes [M] and [K] are the lists of one query. Received"
@@ -313,6 +334,15 @@ def long_flat_list(facts: Facts, asked: Asked) -> Iterator[str]:
             "relevant ids. If they belong to several queries, pass a list of ids for "
             "each. If all belong to one query, pass ids of the shapes [1, M] and "
             "[1, K]."
+        )
+    else:
+        yield (
+            "Labels and scores of the shape [N] are the list of one query. Received"
+            f"{asked.where}: at least {LONG} items, of which {MANY_RELEVANT} or more "
+            "have a label above 0. If they belong to several queries, use "
+            "evaluate_rows with the id of the query of each row, or pass a list for "
+            "each, [B, N], with -1 as the label of padding. If all belong to one "
+            "query, pass labels and scores of the shape [1, N]."
         )
 
 
@@ -331,33 +361,35 @@ def relevant_but_excluded(facts: Facts, asked: Asked) -> Iterator[str]:
 def nothing_found(facts: Facts, asked: Asked) -> Iterator[str]:
     """Judgments and predictions with different ids of the same items."""
     # Excluded items would be judged.
-    if facts["retrieved"] == facts["unjudged"] > 0 and not facts["excluded"]:
+    if facts["retrieved"] == facts["unjudged"] and not facts["excluded"]:
         yield (
             "Unjudged items are treated as not relevant. Received: predictions without "
             "a judged item. The item ids of `qrels` and `run` are probably different."
         )
 
 
-# Each finds a mistake that is probable, by facts, and says what to do.
-MISTAKES = (
-    swapped,
-    not_numbers,
-    ranks,
-    single_items,
-    too_high_for_powers,
-    useless_threshold,
-    weights_like_a_mask,
-    long_flat_list,
-    relevant_but_excluded,
-    nothing_found,
-)
+# Each finds a mistake that is probable, by facts, and says what to do. It is called
+# only if the fact of this name is not 0.
+MISTAKES: Mapping[Callable[[Facts, Asked], Iterator[str]], str] = {
+    swapped: "fractions",
+    not_numbers: "NaN",
+    ranks: "variance of U",
+    single_items: "lists",
+    too_high_for_powers: "too high",
+    useless_threshold: "above 0",
+    weights_like_a_mask: "lists with some weights of 0",
+    long_flat_list: "flat lists",
+    relevant_but_excluded: "excluded",
+    nothing_found: "unjudged",
+}
 
 
 def warn_of(facts: Facts, asked: Asked = ANY) -> None:
     """Warns of each mistake that the facts show."""
-    for find in MISTAKES:
-        for message in find(facts, asked):
-            warn(message, asked.warned)
+    for find, fact in MISTAKES.items():
+        if facts.get(fact):
+            for message in find(facts, asked):
+                warn(message, asked.warned)
 
 
 def _signed_labels(facts: Facts, remedy: str) -> str | None:

@@ -40,13 +40,13 @@ def lengths_if_unequal(y_true: Any, y_pred: Any, inputs: str) -> np.ndarray | No
 
     `inputs` is the input format.
     """
-    found = [*_lengths(y_true), *_lengths(y_pred)]
-    if len({len(each) for each in found}) != 1:
+    of_each = [*_lengths(y_true), *_lengths(y_pred)]
+    if len({len(each) for each in of_each}) != 1:
         return None  # not the same number of queries, which is a separate error
     are_labels = inputs == "labels"
-    if are_labels and not all(np.array_equal(each, found[0]) for each in found):
+    if are_labels and not all(np.array_equal(each, of_each[0]) for each in of_each):
         return None  # as many labels as scores are required, or reading raises an error
-    lengths = np.max(found, axis=0)
+    lengths = np.max(of_each, axis=0)
     elements = len(lengths) * lengths.max(initial=0)
     is_little = elements <= max(FEW_ELEMENTS, FEW_TIMES * lengths.sum())
     return None if is_little else lengths
@@ -54,10 +54,10 @@ def lengths_if_unequal(y_true: Any, y_pred: Any, inputs: str) -> np.ndarray | No
 
 def batch_of(whole: Batch, queries: np.ndarray) -> Batch:
     """Some queries of all."""
-    found = {
+    rows = {
         name: _rows_of_queries(each, queries) for name, each in whole._asdict().items()
     }
-    return Batch(**{**found, "queries": queries})
+    return Batch(**{**rows, "queries": queries})
 
 
 def _lengths(data: Any) -> Iterator[np.ndarray]:

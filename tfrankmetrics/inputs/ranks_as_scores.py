@@ -84,8 +84,8 @@ def facts_of_ranks(
     # Mann and Whitney's U, which is the AUC times the number of pairs, minus its mean.
     above_mean = (num_lower + num_until - sizes[queries]) / 2
     variances = num_relevant * (sizes - num_relevant) * (sizes + 1) / 12
-    found = {"called ranks": is_called, "compared": len(scores)}
-    found |= {"ranks from 0": from_0.sum(), "ranks from 1": from_1.sum()}
-    found |= {"U above its mean": above_mean[is_relevant].sum()}
-    found |= {"variance of U": variances.sum()}
-    return Facts({name: float(number) for name, number in found.items()})
+    facts = {"called ranks": is_called, "compared": len(scores)}
+    facts |= {"ranks from 0": from_0.sum(), "ranks from 1": from_1.sum()}
+    facts |= {"U above its mean": above_mean[is_relevant].sum()}
+    facts |= {"variance of U": variances.sum()}
+    return Facts({name: float(number) for name, number in facts.items()})

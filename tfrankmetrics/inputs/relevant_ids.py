@@ -41,8 +41,9 @@ def with_relevance(y_true: Any) -> Any:
     """
     if isinstance(y_true, Mapping):
         ids, exclude = (with_relevance(y_true.get(key)) for key in ("ids", "exclude"))
-        found = {**ids, **y_true, "ids": ids["ids"]} if _is_dict(ids) else {**y_true}
-        return {**found, "exclude": exclude["ids"]} if _is_dict(exclude) else found
+        if _is_dict(ids):
+            y_true = {**ids, **y_true, "ids": ids["ids"]}
+        return {**y_true, "exclude": exclude["ids"]} if _is_dict(exclude) else y_true
     if hasattr(y_true, "tocsr"):  # of SciPy, [B, V]
         rows = y_true.tocsr(copy=True)
         rows.sum_duplicates()
@@ -137,13 +138,16 @@ def relevance_of(relevant: Array, relevance: Array | None) -> Array:
     if relevant.ndim == 1:  # one id for each query
         return relevance
     by_id = xp.argsort(relevant, axis=1)
-    ids, grades = xp.gather(relevant, by_id), xp.gather(relevance, by_id)
-    differs = xp.equal(ids[:, 1:], ids[:, :-1])
-    differs &= xp.not_equal(grades[:, 1:], grades[:, :-1])
-    differs = xp.pad(differs, [[0, 0], [1, 0]])
+    is_same = equals_previous(xp.gather(relevant, by_id))
+    differs = is_same & ~equals_previous(xp.gather(relevance, by_id))
     differs = xp.gather(differs, xp.argsort(by_id, axis=1))
     nan = xp.asarray(float("nan"), xp.float64, like=relevance)
     return xp.where(differs, nan, relevance)
+
+
+def equals_previous(values: Array) -> Array:
+    """Whether each value equals the one before it in its row, bool `[B, N]`."""
+    return xp.pad(xp.equal(values[:, 1:], values[:, :-1]), [[0, 0], [1, 0]])
 
 
 def is_repeated(ids: Array) -> Array:
@@ -152,14 +156,31 @@ def is_repeated(ids: Array) -> Array:
         return xp.zeros_like(ids, xp.bool)
     if ids.shape[1] is None or ids.shape[1] > MOST_COMPARED:
         order = xp.argsort(ids, axis=1)
-        in_order = xp.gather(ids, order)
-        is_same = xp.equal(in_order[:, 1:], in_order[:, :-1])
-        is_same = xp.pad(is_same, [[0, 0], [1, 0]])
+        is_same = equals_previous(xp.gather(ids, order))
         return xp.gather(is_same, xp.argsort(order, axis=1))
     positions = xp.arange(xp.shape(ids)[1], like=ids)
     is_earlier = positions[xp.newaxis, :] < positions[:, xp.newaxis]
     is_same = xp.equal(ids[:, :, xp.newaxis], ids[:, xp.newaxis, :])
     return xp.any(is_same & is_earlier, axis=2)
+
+
+def with_padding(ids: Array) -> Array:
+    """The ids and a last column of padding."""
+    # On a GPU, TensorFlow cannot pad integers of 64 bits.
+    padding = xp.asarray(PADDING, xp.int64, like=ids)
+    padding = xp.full([xp.shape(ids)[0], 1], padding, like=ids)
+    return xp.concat([ids, padding], axis=1)
+
+
+def find_in_rows(ascending: Array, ids: Array) -> tuple[Array, Array]:
+    """The position of each id in its row of ascending ids, and whether it is there.
+
+    A search, since a comparison of all pairs would require a tensor of three axes.
+    """
+    last = xp.shape(ascending)[1] - 1
+    position = xp.searchsorted(ascending, ids)
+    position = xp.minimum(position, xp.astype(last, position.dtype, like=position))
+    return position, xp.equal(xp.gather(ascending, position), ids)
 
 
 def require_finite_relevance(relevance: Array, ids: Array) -> None:

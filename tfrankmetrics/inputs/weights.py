@@ -32,14 +32,11 @@ def query_or_item_weights(
         weights = xp.squeeze(weights, axis=2)
     elif is_one_list and weights.ndim == 1:
         weights = weights[xp.newaxis]
-    batch = xp.shape(labels.array)[:1]
-    if weights.ndim == 0:
-        return xp.full(batch, weights, like=weights), None
     is_dense = given.row_lengths is None
-    if is_dense and weights.ndim == 2 and weights.shape[1] == 1:
-        weights = xp.squeeze(weights, axis=1)
-    if weights.ndim == 1:
-        return require_shape(weights, labels.array.shape[:1], batch, error), None
+    if is_dense or weights.ndim < 2:
+        of_queries = _one_per_query(weights, labels.array, error)
+        if of_queries is not None:
+            return of_queries, None
     if is_dense and weights.ndim == 2 and weights.shape[1] is None:
         from tfrankmetrics.inputs.read_tensors import weights_of_items
 
@@ -61,15 +58,24 @@ def query_weights(sample_weight: Any, queries: Array) -> Any:
         f"Received: shape {weights.shape} for scores or ids of shape {queries.shape}."
     )
     weights = _nan_if_negative(weights)
+    if weights.ndim == 2 and weights.shape[1] is None:
+        shape = xp.concat([xp.shape(queries)[:1], [1]], axis=0)
+        weights = require_shape(weights, (queries.shape[0], 1), shape, error)
+    of_queries = _one_per_query(weights, queries, error)
+    if of_queries is None:
+        raise ValueError(error)
+    return of_queries
+
+
+def _one_per_query(weights: Array, queries: Array, error: str) -> Array | None:
+    """Weights of the shape `[]`, `[B]` or `[B, 1]` as `[B]`; None for other shapes."""
     batch = xp.shape(queries)[:1]
     if weights.ndim == 0:
         return xp.full(batch, weights, like=weights)
-    if weights.ndim == 2 and weights.shape[1] in (1, None):
-        shape = xp.concat([batch, [1]], axis=0)
-        known = (queries.shape[0], 1)
-        return xp.squeeze(require_shape(weights, known, shape, error), axis=1)
+    if weights.ndim == 2 and weights.shape[1] == 1:
+        weights = xp.squeeze(weights, axis=1)
     if weights.ndim != 1:
-        raise ValueError(error)
+        return None
     return require_shape(weights, queries.shape[:1], batch, error)
 
 

@@ -10,14 +10,29 @@ from typing import Any
 
 import numpy as np
 
-from tfrankmetrics.columns.read_column import as_list, from_pytorch, is_column_of_frame
+from tfrankmetrics.columns.read_column import (
+    as_list,
+    column_names,
+    from_pytorch,
+    is_frame,
+)
 from tfrankmetrics.inputs.mistakes import MANY, MOST_VALUES, are_grades, warn
 
 
 def refuse_columns(y_true: Any, y_pred: Any) -> None:
     """Raises ValueError for columns of a frame, whose rows are of many queries."""
     for name, data in (("y_true", y_true), ("y_pred", y_pred)):
-        if is_column_of_frame(data):
+        library = type(data).__module__.partition(".")[0]
+        is_of_frame = library in ("pandas", "polars", "pyarrow")
+        if not is_of_frame or not hasattr(data, "to_numpy"):
+            continue
+        if is_frame(data):
+            is_column = len(column_names(data)) == 1 and len(data) > 1
+        else:
+            is_column = np.ndim(data) == 1 and (
+                len(data) == 0 or np.ndim(next(iter(data))) == 0
+            )
+        if is_column:
             raise ValueError(
                 "Each query is a list, and the rows of a frame usually belong to many "
                 f"queries. Received: {name} is a column of {len(data)} rows. Call "
@@ -90,17 +105,6 @@ def warn_if_no_id_matches(relevant: np.ndarray, recommended: np.ndarray) -> None
             f"{relevant.size:,} relevant ids of any query. Check that both are "
             "numbered alike: only a model that has not learned anything yet recommends "
             "such items."
-        )
-
-
-def warn_if_all_judged(reads_judgments: bool, judged: Any) -> None:
-    """Warns if `judged` is computed on lists without possible unjudged items."""
-    if reads_judgments and judged is None:
-        warn(
-            "`judged` requires a mask, which distinguishes unjudged items (labels "
-            "below 0) from padding. Received: no mask, so that such items are padding, "
-            "and all others are treated as judged. Pass a mask, or use evaluate_rows "
-            "or evaluate_run."
         )
 
 

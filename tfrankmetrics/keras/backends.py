@@ -13,30 +13,31 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any
 
 from tfrankmetrics.installation import has_tensorflow, install_hint
 
 if TYPE_CHECKING:  # importing the package imports no NumPy
     from tfrankmetrics.arrays import Library
 
-OtherBackend = Literal["jax", "torch"]
 
+def library_of_metrics() -> Library:
+    """The library of the backend of Keras; TensorFlow if none is installed.
 
-def other_backend() -> OtherBackend | None:
-    """The backend of Keras, if it is not TensorFlow."""
+    With PyTorch, NumPy computes updates on a CPU: see `float32_variables.py`.
+    """
     if is_legacy_keras():
-        return None
+        return "tensorflow"
     try:
         name = importlib.import_module("keras").backend.backend()
     except ImportError:  # of Keras, or of its backend, which it imports
-        return None
+        return "tensorflow"
     if name == "openvino":
         raise RuntimeError(
             "Keras metrics require a backend that trains models. Received: the backend "
             "'openvino'. Call tfrankmetrics.evaluate with the predictions."
         )
-    return cast(OtherBackend, name) if name in ("jax", "torch") else None
+    return name if name in ("jax", "torch") else "tensorflow"
 
 
 def is_legacy_keras() -> bool:
@@ -46,7 +47,7 @@ def is_legacy_keras() -> bool:
 
 def can_make_metrics() -> bool:
     """Whether Keras with a backend, or TensorFlow with Keras, is installed."""
-    return has_tensorflow() or other_backend() is not None
+    return has_tensorflow() or library_of_metrics() != "tensorflow"
 
 
 def require_keras(needed_by: str) -> None:
@@ -64,14 +65,6 @@ def lacks_keras(needed_by: str) -> str:
         "set KERAS_BACKEND to 'jax' or 'torch'. Functions of arrays and tables, such "
         "as tfrankmetrics.evaluate, need NumPy only."
     )
-
-
-def library_of_metrics() -> Library:
-    """The library of the backend of Keras.
-
-    With PyTorch, NumPy computes updates on a CPU: see `other_variables.py`.
-    """
-    return other_backend() or "tensorflow"
 
 
 # The modules with the classes that are registered.

@@ -8,11 +8,11 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from tfrankmetrics.installation import require_tensorflow
-from tfrankmetrics.keras.backends import is_legacy_keras, other_backend
+from tfrankmetrics.keras.backends import is_legacy_keras, library_of_metrics
 
 
 def _keras() -> Any:
-    if other_backend() is not None:
+    if library_of_metrics() != "tensorflow":
         return importlib.import_module("keras")
     require_tensorflow("A Keras metric")
     import tensorflow as tf

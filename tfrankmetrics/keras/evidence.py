@@ -8,7 +8,7 @@ metric's sums.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,25 +16,25 @@ import numpy as np
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.graphs import once_per_graph
-from tfrankmetrics.inputs.catalog import CatalogLists
+from tfrankmetrics.inputs.catalog import CatalogLists, conditions_of_excluded
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.labels import LabelLists
 from tfrankmetrics.inputs.mistakes import (
-    LABEL_FACTS,
     OF_EXCLUDED,
-    OF_LISTS,
+    OF_LENGTHS,
     OF_WEIGHTS,
     SCORE_FACTS,
     Asked,
     Facts,
     LabelRules,
+    conditions_of_lengths,
+    conditions_of_weights,
+    facts_of_labels,
     flat_lists,
-    reached,
     warn_if_signed,
     warn_of,
 )
 from tfrankmetrics.metrics.measure import Measure, label_rules
-from tfrankmetrics.ranking.items import lowest_relevant
 
 QUERIES = slice(24)  # of a batch that are checked: few, so that it costs little
 ITEMS = slice(24)  # of a query
@@ -45,23 +45,21 @@ class Evidence:
 
     def __init__(self, data: InputFormat, measures: Sequence[Measure]) -> None:
         self._rules = LabelRules()
-        # The functions that count facts, with the names of the facts that each returns.
-        self._counts: dict[Callable[..., Array], tuple[str, ...]] = {}
+        names: list[str] = []
         if data.inputs == "catalog":
-            self._counts[_facts_of_scores] = ("scores", *SCORE_FACTS)
-            self._counts[_facts_of_excluded] = OF_EXCLUDED
+            names = [*SCORE_FACTS, *OF_EXCLUDED]
         elif data.inputs == "labels":
             self._rules = label_rules(measures)
             if any(each.declaration.has_subtopics for each in measures):
                 # Each item may be relevant to a subtopic.
                 self._rules = self._rules._replace(thresholds=())
-            reaching = map(reached, self._rules.thresholds)
-            of_labels = ("labels", *LABEL_FACTS, *reaching)
-            self._counts[_facts_of_items] = ("scores", *SCORE_FACTS, *of_labels)
-            self._counts[_facts_of_lists] = OF_LISTS
+            # `LABEL_FACTS` contains the default. Most metrics share all facts then.
+            self._thresholds = tuple(t for t in self._rules.thresholds if t != 1)
+            of_labels = facts_of_labels(self._thresholds)
+            names = [*SCORE_FACTS, *of_labels, *OF_LENGTHS, "items", "flat lists"]
             if self._rules.rank_zero_weights:
-                self._counts[_facts_of_weights] = OF_WEIGHTS
-        self._names = [name for names in self._counts.values() for name in names]
+                names += OF_WEIGHTS
+        self._names, self._inputs = names, data.inputs
         self.reset()
 
     def reset(self) -> None:
@@ -79,13 +77,15 @@ class Evidence:
 
         `is_flat` states that its labels have the shape `[N]`.
         """
-        if lists.has_subtopics:
-            lists = lists.with_arrays({"labels": xp.max(lists.labels, axis=2)})
-        # Metrics share the result of a function for the same options, so that each gets
-        # only those that it reads.
-        options: dict[Any, tuple] = {_facts_of_lists: (is_flat,)}
-        options[_facts_of_items] = (self._rules.thresholds,)
-        counts = [once_per_graph(f, lists, *options.get(f, ())) for f in self._counts]
+        if self._inputs == "catalog":
+            counts = [once_per_graph(_facts_of_catalog, lists)]
+        else:
+            if lists.has_subtopics:
+                lists = lists.with_arrays({"labels": xp.max(lists.labels, axis=2)})
+            options = self._thresholds, is_flat
+            counts = [once_per_graph(_facts_of_labels, lists, *options)]
+            if self._rules.rank_zero_weights:
+                counts.append(once_per_graph(_facts_of_weights, lists))
         if len(self._names) % 2:
             counts.append(xp.zeros([1], xp.float64, like=counts[0]))
         return xp.reshape(xp.concat(counts, axis=0), [self.num_rows, 2])
@@ -102,73 +102,56 @@ class Evidence:
         warn_if_signed(facts, remedy, asked)
 
 
-def _facts_of_scores(lists: CatalogLists) -> Array:
-    """The number of scores of a catalog, and of each of `SCORE_FACTS`."""
-    scores = lists.scores[QUERIES, ITEMS]
-    given = xp.ones_like(scores, xp.bool)
-    return _counted([given, *(each(scores) for each in SCORE_FACTS.values())], given)
+def _facts_of_catalog(lists: CatalogLists) -> Array:
+    """The facts of the scores of a catalog, and of excluded items."""
+    scores, relevant = (each[QUERIES, ITEMS] for each in (lists.scores, lists.relevant))
+    of_scores = _numbers_of([is_true(scores) for is_true in SCORE_FACTS.values()])
+    if lists.exclude is None:
+        of_excluded = xp.zeros([len(OF_EXCLUDED)], xp.float64, like=scores)
+    else:
+        conditions = conditions_of_excluded(relevant, lists.exclude[QUERIES])
+        of_excluded = _numbers_of(conditions)
+    return xp.concat([of_scores, of_excluded], axis=0)
 
 
-def _counted(found: list[Array], where: Array) -> Array:
-    """For how many of the items `where` each fact holds, float64 `[facts]`."""
-    return xp.sum(xp.astype(xp.stack(found) & where, xp.float64), axis=(1, 2))
-
-
-def _facts_of_items(lists: LabelLists, thresholds: tuple[float, ...]) -> Array:
-    """The facts of scores and of labels, as `Facts.of_scores` and `of_labels`."""
-    labels, valid, found = once_per_graph(_found_in_items, lists)
-    relevant = (labels >= lowest_relevant(each, labels) for each in thresholds)
-    return _counted([*found, *relevant], valid)
-
-
-def _found_in_items(lists: LabelLists) -> tuple[Array, Array, list[Array]]:
+def _facts_of_labels(
+    lists: LabelLists, thresholds: tuple[float, ...], is_flat: bool
+) -> Array:
+    """The facts of scores, labels and lists, as `LabelLists.facts` of NumPy."""
     labels, scores, valid = (
         each[QUERIES, ITEMS] for each in (lists.labels, lists.scores, lists.valid)
     )
-    of_scores = (fact(scores) for fact in SCORE_FACTS.values())
-    of_labels = (fact(labels) for fact in LABEL_FACTS.values())
-    # `valid` counts the scores first, and then the labels.
-    return labels, valid, [valid, *of_scores, valid, *of_labels]
-
-
-def _facts_of_lists(lists: LabelLists, is_flat: bool) -> Array:
-    """The facts `OF_LISTS`: items, lists, those with several items, and flat ones."""
-    _, valid, _ = once_per_graph(_found_in_items, lists)
-    # With a mask, a label below 0 is no padding, and no facts are asked of it.
-    items = xp.size(valid) if lists.judged is None else 0
-    num_lists = xp.shape(valid)[0]
+    # With a mask, a label below 0 is no padding, and no items are counted.
+    judged, num_items = valid, xp.size(valid)
+    if lists.judged is not None:
+        judged, num_items = lists.judged[QUERIES, ITEMS], 0
+    facts = {name: is_true(scores) for name, is_true in SCORE_FACTS.items()}
+    for name, is_true in facts_of_labels(thresholds).items():
+        facts[name] = is_true(labels)
+    facts["labels"] = judged  # an item without a label has the label 0
+    lengths = xp.sum(xp.astype(judged, xp.float64), axis=1)
+    of_lengths = xp.astype(conditions_of_lengths(lengths), xp.float64)
     flat = xp.zeros([], xp.float64, like=valid)
     if is_flat:
         flat = flat_lists(lists.labels[0], lists.valid[0])
-    numbers = [items, num_lists, num_lists if valid.shape[1] != 1 else 0]
-    return xp.stack([*(xp.astype(n, xp.float64, like=flat) for n in numbers), flat])
+    of_batch = xp.stack([xp.astype(num_items, xp.float64, like=flat), flat])
+    of_items = _numbers_of([*facts.values()], valid)
+    return xp.concat([of_items, xp.sum(of_lengths, axis=1), of_batch], axis=0)
 
 
 def _facts_of_weights(lists: LabelLists) -> Array:
-    """The facts `OF_WEIGHTS`, as `Facts.of_weights` counts them for arrays."""
+    """The facts `OF_WEIGHTS`."""
     if lists.item_weights is None:
         return xp.zeros([len(OF_WEIGHTS)], xp.float64, like=lists.labels)
-    labels, valid, weights = (
-        each[QUERIES] for each in (lists.labels, lists.valid, lists.item_weights)
-    )
-    has_weight = valid & (weights > 0)
-    highest = xp.max(xp.where(has_weight, weights, 0), axis=1)
-    is_zero = valid & xp.equal(weights, 0)
-    mixed = xp.any(is_zero, axis=1) & (highest > 0)
-    differs = has_weight & xp.not_equal(weights, highest[:, xp.newaxis])
-    alike = mixed & ~xp.any(differs, axis=1)
-    irrelevant = mixed & xp.any(has_weight & xp.equal(labels, 0), axis=1)
-    found = [mixed, alike, alike & xp.equal(highest, 1), irrelevant]
-    return xp.sum(xp.astype(xp.stack(found), xp.float64), axis=1)
+    judged = lists.valid if lists.judged is None else lists.judged
+    arrays = lists.labels, lists.item_weights, judged
+    return _numbers_of(conditions_of_weights(*(each[QUERIES] for each in arrays)))
 
 
-def _facts_of_excluded(lists: CatalogLists) -> Array:
-    """The facts `OF_EXCLUDED`, as `CatalogLists.facts` counts them for arrays."""
-    relevant = lists.relevant[QUERIES, ITEMS]
-    if lists.exclude is None:
-        return xp.zeros([len(OF_EXCLUDED)], xp.float64, like=relevant)
-    exclude = lists.exclude[QUERIES]
-    valid = relevant >= 0
-    is_same = xp.equal(relevant[:, :, xp.newaxis], exclude[:, xp.newaxis, :])
-    found = xp.stack([valid, valid & xp.any(is_same, axis=2)])
-    return xp.sum(xp.astype(found, xp.float64), axis=(1, 2))
+def _numbers_of(conditions: Sequence[Array], where: Array | None = None) -> Array:
+    """How often each condition is true, `where` this one is, float64 `[conditions]`."""
+    are_true = xp.stack([*conditions])
+    if where is not None:
+        are_true &= where
+    axes = tuple(range(1, are_true.ndim))
+    return xp.sum(xp.astype(are_true, xp.float64), axis=axes)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfrankmetrics.graphs import keras_mask_of
-from tfrankmetrics.keras.backends import other_backend
+from tfrankmetrics.keras.backends import library_of_metrics
 from tfrankmetrics.keras.bases import keras
 
 
@@ -37,7 +37,7 @@ def inference_of(layer: Any) -> Callable[[Any], Any]:
     arrays of NumPy with Keras's other backends.
     """
     if layer not in _COMPILED:
-        _COMPILED[layer] = _INFERENCE[other_backend()](weakref.ref(layer))
+        _COMPILED[layer] = _INFERENCE[library_of_metrics()](weakref.ref(layer))
     return _COMPILED[layer]
 
 
@@ -48,7 +48,7 @@ def prediction_of(model: Any) -> Callable[[Any], Any]:
     does not call `predict_on_batch`, which repeats the lists on replicas in Keras 3,
     and fails with steps_per_execution in Keras 2.
     """
-    if other_backend() is not None:
+    if library_of_metrics() != "tensorflow":
         return inference_of(model)
     import tensorflow as tf
 
@@ -139,7 +139,7 @@ def _as_masked_array(outputs: Any, mask: Any) -> MaskedArray:
 
 
 _INFERENCE: dict[Any, Callable[[Any], Callable[[Any], Any]]] = {
-    None: _in_tensorflow,
+    "tensorflow": _in_tensorflow,
     "jax": _in_jax,
     "torch": _in_torch,
 }

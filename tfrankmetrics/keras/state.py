@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, ClassVar
 
 import numpy as np
@@ -21,6 +22,7 @@ from tfrankmetrics.compute.sums import (
     weighted_sums_and_queries,
 )
 from tfrankmetrics.graphs import once_per_graph, sharing_in
+from tfrankmetrics.inputs.devices import library_for
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.mistakes import warn
 from tfrankmetrics.keras.backends import library_of_metrics
@@ -32,10 +34,12 @@ from tfrankmetrics.keras.steps import Step, step_of
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.rules import shortened
 
-if library_of_metrics() == "tensorflow":
+BACKEND = library_of_metrics()
+READER: Library = "numpy" if BACKEND == "torch" else BACKEND  # of a state
+if BACKEND == "tensorflow":
     from tfrankmetrics.keras import tensorflow_variables as variables
 else:
-    from tfrankmetrics.keras import other_variables as variables
+    from tfrankmetrics.keras import float32_variables as variables
 
 
 class StatefulMetric(KerasMetric):
@@ -44,7 +48,7 @@ class StatefulMetric(KerasMetric):
     The state is one array, with a row `[2]` for each measure: the sums of weight *
     value and of weight. In float64 it stays exact to 1e-8 over 10^8 single updates,
     where float32 is 1% off after 10^6; JAX and PyTorch hold each number in three of
-    float32 (see `other_variables.py`). A row for the number of queries and rows for
+    float32 (see `float32_variables.py`). A row for the number of queries and rows for
     evidence of mistakes may follow; they are rows because TFMA adds up the state of a
     Keras 2 metric as one array. Because the state is additive, the states of replicas
     and workers, which Keras sums up by default, are the state of one device.
@@ -76,13 +80,12 @@ class StatefulMetric(KerasMetric):
         self._sums_of_batch = (
             weighted_sums_and_queries if num_queries else weighted_sums
         )
-        self._num_sums = num_rows(self._measures)
-        self._returns_num_queries = num_queries
-        # The facts follow the sums, and the number of queries if it is returned.
-        self._rows_of_facts = slice(self._num_sums + num_queries, None)
         self._evidence = Evidence(input_format, self._measures)
-        rows = self._rows_of_facts.start + self._evidence.num_rows
-        self._sums = variables.new(self, "sums", (rows, 2))
+        # The number of queries follows the sums if it is returned, and then the facts.
+        self._num_sums = num_rows(self._measures)
+        self._num_saved = self._num_sums + num_queries
+        num_all = self._num_saved + self._evidence.num_rows
+        self._sums = variables.new(self, "sums", (num_all, 2))
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -144,14 +147,26 @@ class StatefulMetric(KerasMetric):
         """
         is_compiled = check_use_in_keras(self, y_pred)
         arguments = y_true, y_pred, sample_weight
-        library, step = variables.library_of(*arguments), None
+        library, sharing = BACKEND, nullcontext()
+        if BACKEND == "torch":  # for tensors on a CPU, NumPy is faster
+            library = library_for(*arguments)
         if library == "torch":
             step = step_of(self, *arguments) if is_compiled else Step(arguments)
             y_true, y_pred, sample_weight = step.arguments
-        with variables.computing_in(library, self._sums), sharing_in(step):
+            sharing = sharing_in(step)
+        with self._computing_in(library), sharing:
             y_true = with_integer_ids(self, y_true)
             add = functools.partial(self._add, library)
-            variables.update(self, add, y_true, y_pred, sample_weight)
+            if library == "jax":
+                from tfrankmetrics.keras.tpu import add_also_on_tpu
+
+                add_also_on_tpu(self, add, y_true, y_pred, sample_weight)
+            else:
+                add(y_true, y_pred, sample_weight)
+
+    def _computing_in(self, library: Library) -> AbstractContextManager:
+        """The context in which a library computes what the state holds."""
+        return xp.computing_in(library, self._sums.value if library == "jax" else None)
 
     def _add(
         self, library: Library, y_true: Any, y_pred: Any, sample_weight: Any
@@ -198,7 +213,7 @@ class StatefulMetric(KerasMetric):
     def reset_state(self) -> None:
         """Resets the metric to its state before any batch."""
         self._evidence.reset()
-        variables.reset(self._sums)
+        self._sums.assign(np.zeros(tuple(self._sums.shape)))
 
     def merge_state(self, metrics: Iterable[StatefulMetric]) -> None:
         """Adds the states of other metrics, which have seen other queries.
@@ -243,8 +258,8 @@ class StatefulMetric(KerasMetric):
                         f"merged into {mine}."
                     )
         for metric in metrics:
-            with variables.computing_in(variables.LIBRARY, self._sums):
-                amount = variables.numbers_of(metric._sums, variables.LIBRARY)
+            with self._computing_in(READER):
+                amount = variables.numbers_of(metric._sums, READER)
                 variables.add(self._sums, amount)
 
     def get_config(self) -> dict[str, Any]:
@@ -276,13 +291,13 @@ class StatefulMetric(KerasMetric):
 
     def _saved_state(self) -> np.ndarray:
         """The sums without the facts, since another version may count other facts."""
-        return variables.as_array(self._sums)[: self._rows_of_facts.start]
+        return variables.as_array(self._sums)[: self._num_saved]
 
     def _load_state(self, state: np.ndarray) -> None:
         """Sets the sums, and all facts to 0."""
         rows = np.zeros(tuple(self._sums.shape))
         rows[: len(state)] = state
-        variables.restore(self._sums, rows)
+        self._sums.assign(rows)
 
     # Keras 2 saves the state of metrics with a model. Keras 3 saves none.
     if hasattr(KerasMetric, "save_own_variables"):
@@ -302,19 +317,19 @@ class StatefulMetric(KerasMetric):
         In the metric's dtype. NaN before any query, and for a value that overflows a
         float16.
         """
-        with variables.computing_in(variables.LIBRARY, self._sums):
-            sums = variables.numbers_of(self._sums, variables.LIBRARY)
+        with self._computing_in(READER):
+            sums = variables.numbers_of(self._sums, READER)
             if not variables.is_tracing(sums):
                 self._warn_of_mistakes(np.asarray(sums))
             of_measures = results(self._measures, sums[: self._num_sums])
             values = variables.as_results(of_measures, self.dtype)
-            if self._returns_num_queries:
+            if self._num_saved > self._num_sums:
                 values.append(variables.as_result(sums[self._num_sums, 0], self.dtype))
             return values
 
     def _warn_of_mistakes(self, sums: np.ndarray) -> None:
         if np.isfinite(sums[: len(self._measures)]).all():
-            self._evidence.warn(sums[self._rows_of_facts], self.name)
+            self._evidence.warn(sums[self._num_saved :], self.name)
             return
         cause = hint = ""
         if self._input_format.inputs == "catalog":

@@ -35,16 +35,12 @@ class Step:
         )
 
 
-class _Last(threading.local):
-    step: Step | None = None
-
-
-_last = _Last()
+_last = threading.local()  # its attribute `step`
 
 
 def step_of(metric: Any, *arguments: Any) -> Step:
     """The step in which a metric is updated with these tensors."""
-    step = _last.step
+    step = getattr(_last, "step", None)
     # A second update of a metric is of the next step, also if its tensors are the same.
     if step is None or not step.has(arguments) or metric in step.metrics:
         step = _last.step = Step(arguments)

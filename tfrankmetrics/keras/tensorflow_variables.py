@@ -2,34 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Library
 
-LIBRARY: Library = "tensorflow"  # it reads a state for its result
 # Keras 2 traces `update_state` with AutoGraph, which would rewrite it.
 not_converted = tf.autograph.experimental.do_not_convert
-
-
-def library_of(*_: Any) -> Library:
-    """The library that computes every update."""
-    return LIBRARY
-
-
-def update(metric: Any, add: Callable, *arguments: Any) -> None:
-    """Calls `add(*arguments)`, which adds to the variables of the metric."""
-    add(*arguments)
-
-
-def computing_in(library: Library, variable: Any) -> AbstractContextManager:
-    """The context in which a library computes what a variable holds."""
-    return xp.computing_in(library)
 
 
 def new(metric: Any, name: str, shape: tuple[int, ...]) -> Any:
@@ -65,19 +46,9 @@ def add(variable: Any, amount: tf.Tensor) -> None:
     variable.assign_add(amount)
 
 
-def reset(variable: Any) -> None:
-    """Sets all numbers to 0."""
-    variable.assign(tf.zeros(variable.shape, variable.dtype))
-
-
 def as_array(variable: Any) -> np.ndarray:
-    """The state that `restore` sets."""
+    """The state, which the variable can be set to again."""
     return tf.convert_to_tensor(variable).numpy()
-
-
-def restore(variable: Any, state: np.ndarray) -> None:
-    """Sets a variable to its earlier state."""
-    variable.assign(state)
 
 
 def as_results(values: tf.Tensor, dtype: Any) -> list[tf.Tensor]:

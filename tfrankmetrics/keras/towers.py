@@ -17,7 +17,7 @@ from tfrankmetrics.inputs.model_inputs import (
     rows_of,
     size_of,
 )
-from tfrankmetrics.keras.backends import is_keras_loaded, other_backend
+from tfrankmetrics.keras.backends import is_keras_loaded, library_of_metrics
 
 
 def outputs_of(tower: Any, batch: Any, width: int = 0) -> Any:
@@ -37,7 +37,8 @@ def outputs_of(tower: Any, batch: Any, width: int = 0) -> Any:
         if is_layer(tower):
             function = inference_of(tower)
             batch = map_arrays(from_pytorch, batch)
-            library = "tensorflow" if other_backend() is None else "numpy"
+            is_tensorflow = library_of_metrics() == "tensorflow"
+            library = "tensorflow" if is_tensorflow else "numpy"
     rows = padded(batch, library, width) if num_rows else batch
     outputs = call_by_user(tower, function, rows)
     expected = size_of("a tower", rows)

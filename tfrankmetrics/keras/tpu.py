@@ -18,19 +18,20 @@ import jax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 
-from tfrankmetrics.arrays.jax import is_narrow, narrow, narrowed
+from tfrankmetrics.arrays.jax import is_narrow, is_tracing, narrow, narrowed
 from tfrankmetrics.graphs import keras_mask_of, set_keras_mask
 from tfrankmetrics.keras.bases import keras
 
 
-def update_on_tpu(
-    metric: Any, add: Callable, before: list[jax.Array], arguments: tuple
-) -> None:
-    """On a TPU, sets the variables of a metric to what `add(*arguments)` makes of them.
+def add_also_on_tpu(metric: Any, add: Callable, *arguments: Any) -> None:
+    """Calls `add(*arguments)`, which adds to the variables of the metric.
 
-    `before` are their values before the update in 64 bits, which has been traced.
+    In a program for a TPU, the variables get what it adds in 32 bits.
     """
-    if is_narrow() or not hasattr(jax, "enable_x64"):
+    before = [variable.value for variable in metric.variables]
+    add(*arguments)
+    after = [variable.value for variable in metric.variables]
+    if is_narrow() or not hasattr(jax, "enable_x64") or not is_tracing(*after):
         return
     _, y_pred, _ = arguments
     data = before, arguments, keras_mask_of(y_pred)
@@ -53,7 +54,6 @@ def update_on_tpu(
         return [scope.get_current_value(variable) for variable in metric.variables]
 
     arrays = [leaf for leaf in leaves if isinstance(leaf, jax.Array)]
-    after = [variable.value for variable in metric.variables]
     values = _unless_on_tpu(after, updated, arrays)
     for variable, value in zip(metric.variables, values, strict=True):
         variable.assign(value)

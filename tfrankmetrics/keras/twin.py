@@ -10,7 +10,6 @@ object only holds its options, which functions such as `evaluate` read.
 from __future__ import annotations
 
 import functools
-import types
 from typing import Any, ClassVar
 
 from tfrankmetrics.keras.backends import (
@@ -46,13 +45,13 @@ def twin_of(cls: Any) -> Any:
 
 
 def _subclass(cls: type[Any], base: type[Any]) -> type[Any]:
-    facts = {
+    attributes = {
         "_written_class": cls,
         "__doc__": cls.__doc__,
         "__module__": cls.__module__,
         "__qualname__": cls.__qualname__,
     }
-    return types.new_class(cls.__name__, (cls, base), {}, lambda it: it.update(facts))
+    return type(cls.__name__, (cls, base), attributes)
 
 
 class WithoutKeras:

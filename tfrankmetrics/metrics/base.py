@@ -6,7 +6,7 @@ import dataclasses
 import inspect
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from tfrankmetrics import hooks
+from tfrankmetrics import keras_hooks
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.inputs.formats import input_format
 from tfrankmetrics.metrics.fields import Field, with_fields
@@ -46,7 +46,7 @@ class Twinned(_Base):
 
         def __new__(cls, *_: Any, **__: Any) -> Any:
             """An object of the twin."""
-            twin = hooks.class_of_objects(cls)
+            twin = keras_hooks.class_of_objects(cls)
             return super(Twinned, twin).__new__(twin)
 
     def get_config(self) -> dict[str, Any]:
@@ -56,7 +56,7 @@ class Twinned(_Base):
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Any:
         """Makes the metric from the result of `get_config`."""
-        return super(Twinned, hooks.class_of_objects(cls)).from_config(config)
+        return super(Twinned, keras_hooks.class_of_objects(cls)).from_config(config)
 
 
 @with_fields

@@ -22,7 +22,7 @@ import typing
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, TypeVar
 
-from tfrankmetrics import hooks
+from tfrankmetrics import keras_hooks
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.metrics.fields import Field, dataclass_transform, with_fields
 from tfrankmetrics.metrics.measure import (
@@ -169,7 +169,9 @@ def metric(
         _require_free_names(declared, [name, *aliases])
         _require_gain(name, gain, value, reads_items=declared.reads_items)
         options = _options_of(name, (gain, formula, value), declared.fields)
-        return _enter(Declaration(**given, **_facts_of_class(declared, options, best)))
+        return _enter(
+            Declaration(**given, **_attributes_of_class(declared, options, best))
+        )
 
     return declare
 
@@ -224,9 +226,9 @@ def _enter(declaration: Declaration) -> type[Any]:
             del METRICS[known]
     METRICS.update({each.lower(): declaration for each in declaration.names})
     if declaration.is_custom:  # whose names are unique, unlike those of classes
-        hooks.register(declaration.cls, "Custom", name)
+        keras_hooks.register(declaration.cls, "Custom", name)
     else:
-        hooks.register(declaration.cls, "tfrankmetrics", None)
+        keras_hooks.register(declaration.cls, "tfrankmetrics", None)
     return declaration.cls
 
 
@@ -293,8 +295,10 @@ def _require_arguments(name: str, given: Mapping[str, Any]) -> None:
             )
 
 
-def _facts_of_class(cls: Any, options: Iterable[str], best: float) -> dict[str, Any]:
-    """What a class and its fields state about the metric.
+def _attributes_of_class(
+    cls: Any, options: Iterable[str], best: float
+) -> dict[str, Any]:
+    """The attributes of a declaration that a class and its fields state.
 
     `empty` may be "one" only if 1 is the best value.
     """

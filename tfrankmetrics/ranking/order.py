@@ -7,8 +7,8 @@ graph optimizer merges equal rankings within one graph.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,6 @@ from tfrankmetrics.arrays import Array
 from tfrankmetrics.ranking import ties
 from tfrankmetrics.ranking.items import (
     ItemGain,
-    Items,
     is_retrieved,
     lowest_score,
     without_negative_zero,
@@ -29,12 +28,11 @@ def rank_by_score(
     scores: Array,
     depth: Array | int,
     tie_breaking: TieBreaking,
-    items_at: Callable[[Array], Items],
     gain_of: Callable[[ItemGain], Array],
     retrieved: Array,
     at_judged: Callable[[Array], Array] = lambda where: where,
-) -> tuple[Items, TiesOfBatch | None]:
-    """The items at ranks 1 ... D, and their ties unless these are broken.
+) -> tuple[Array, TiesOfBatch | None]:
+    """The positions of the items at ranks 1 ... D, `[B, D]`, and their ties, if any.
 
     NaN ranks below every number, and items that were not retrieved rank below NaN.
 
@@ -42,65 +40,48 @@ def rank_by_score(
         scores: `[B, N]`; `lowest_score` for items that were not retrieved.
         depth: D.
         tie_breaking: How equal scores are ordered.
-        items_at: A function from the positions of items, `[B, D]`, to these items.
         gain_of: A function from a gain to the gain of each item, `[B, N]`.
         retrieved: Which judged items were retrieved, bool `[B, J]`.
         at_judged: A function from a boolean for each item, `[B, N]`, to a boolean for
             each judged item, `[B, J]`.
     """
-    may_have_nan = _may_have_nan(scores)
-    if may_have_nan is None:  # NaN, if any, is replaced before the only sort
-        scores = _nan_as_number(scores)
     order_of_ties = _order_of_ties(tie_breaking, gain_of)
 
     def sort(keys):
-        if not tie_breaking.is_exact:
-            return keys, *_top_items_in_one_order(keys, depth, order_of_ties)
-        return keys, *_top_items(keys, depth)
+        """The keys, the positions of the D largest, and these in descending order."""
+        if tie_breaking.is_exact:
+            return keys, *_top_items(keys, depth)
+        keys = without_negative_zero(keys)
+        if order_of_ties is None:  # tied items keep the order of the list
+            return keys, *_top_items(keys, depth)
+        order, sorted_keys = _top_items(xp.gather(keys, order_of_ties), depth)
+        return keys, xp.gather(order_of_ties, order), sorted_keys
 
-    found = sort(scores)
-
-    def sorted_again_if_nan():
-        """`found`, or a second sort for NaN: always replacing it would be slow."""
-        if may_have_nan is None:
-            return found
-        return xp.cond(
-            may_have_nan,
-            lambda: sort(_nan_as_number(scores)),
-            lambda: found,
-            name="again_if_nan",
-        )
-
+    (_, order, sorted_keys), may_have_nan, sort_with_nan = _sorts(sort, scores)
     if not tie_breaking.is_exact or scores.shape[1] == 0:
-        return items_at(sorted_again_if_nan()[1]), None
-    _, order, sorted_keys = found
-    ranked, size = items_at(order), xp.known_size(scores)
-    is_cut = size is None or size != depth  # the last group may go on below
+        return sort_with_nan()[1], None
     may_exist = xp.any(ties.are_tied(sorted_keys))
-    may_exist = may_exist if may_have_nan is None else may_exist | may_have_nan
+    if may_have_nan is not None:
+        may_exist |= may_have_nan
+    if isinstance(may_exist, np.bool_) and not may_exist:
+        return order, None  # NumPy knows it
+    size = xp.known_size(scores)
+    is_cut = size is None or size != depth  # the last group may go on below
 
     def with_groups():
-        keys, order, sorted_keys = sorted_again_if_nan()
+        keys, order, sorted_keys = sort_with_nan()
         groups = ties.groups_of(keys, sorted_keys, at_judged if is_cut else None)
-        return items_at(order), groups
+        return order, groups
 
-    last_items = retrieved if is_cut else None
-    without_groups = functools.partial(_without_groups, ranked, order, last_items)
-    ranked, groups = xp.cond(may_exist, with_groups, without_groups)
-    return ranked, TiesOfBatch(may_exist, groups)
+    def without_groups():
+        """Both branches return the same structure. Nothing reads these groups."""
+        if not is_cut:
+            return order, TieGroups(order, order, None, None)
+        size = xp.zeros(xp.shape(order)[:1], xp.float64, like=order)
+        return order, TieGroups(order, order, retrieved, size)
 
-
-def _without_groups(
-    ranked: Items, order: Array, last_items: Array | None
-) -> tuple[Items, TieGroups]:
-    """The items, and placeholders for the groups, which nothing reads.
-
-    Both branches of `xp.cond` must return the same structure.
-    """
-    last_size = None
-    if last_items is not None:
-        last_size = xp.zeros(xp.shape(order)[:1], xp.float64, like=order)
-    return ranked, TieGroups(order, order, last_items, last_size)
+    order_and_groups = xp.cond(may_exist, with_groups, without_groups)
+    return order_and_groups[0], TiesOfBatch(may_exist, order_and_groups[1])
 
 
 def _order_of_ties(
@@ -116,16 +97,31 @@ def _order_of_ties(
             return xp.argsort(gain_of(tie_breaking.gain), descending=highest_first)
 
 
-def _may_have_nan(scores: Array) -> Array | None:
-    """Whether a score may be NaN; None if no second sort is needed.
+def _sorts(
+    sort: Callable[[Array], Any], scores: Array
+) -> tuple[Any, Array | None, Callable[[], Any]]:
+    """A sort of the scores, whether they may have NaN, and the sort that is right then.
 
-    PyTorch replaces it, since `xp.cond` would always sort a second time.
+    Replacing NaN in each list would be slow. On PyTorch, one sort replaces it, since
+    `xp.cond` would always sort a second time; integers have none.
     """
     if not xp.is_floating(scores) or xp.library_of(scores) == "torch":
-        return None
+        only_sort = sort(_nan_as_number(scores))
+        return only_sort, None, lambda: only_sort
+    first_sort = sort(scores)
     # The sum is also NaN for infinity minus infinity: then the second sort is
     # unnecessary, but changes nothing.
-    return xp.any(xp.isnan(xp.sum(scores, axis=1)))
+    may_have_nan = xp.any(xp.isnan(xp.sum(scores, axis=1)))
+
+    def sort_with_nan():
+        return xp.cond(
+            may_have_nan,
+            lambda: sort(_nan_as_number(scores)),
+            lambda: first_sort,
+            name="again_if_nan",
+        )
+
+    return first_sort, may_have_nan, sort_with_nan
 
 
 def _nan_as_number(scores: Array) -> Array:
@@ -142,20 +138,6 @@ def _nan_as_number(scores: Array) -> Array:
     has_nan = xp.any(is_nan, axis=1, keepdims=True)
     numbers = xp.where(has_nan & xp.equal(scores, lowest), second, scores)
     return xp.where(is_nan, lowest, numbers)
-
-
-def _top_items_in_one_order(
-    keys: Array, depth: Array | int, order_of_ties: Array | None
-) -> tuple[Array, Array]:
-    """As `_top_items`, for ties that are broken one by one.
-
-    Equal keys keep their order in the list, or in `order_of_ties` `[B, N]`.
-    """
-    keys = without_negative_zero(keys)
-    if order_of_ties is None:
-        return _top_items(keys, depth)
-    order, sorted_keys = _top_items(xp.gather(keys, order_of_ties), depth)
-    return xp.gather(order_of_ties, order), sorted_keys
 
 
 def _top_items(keys: Array, depth: Array | int) -> tuple[Array, Array]:

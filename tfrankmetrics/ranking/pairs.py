@@ -46,7 +46,7 @@ def lower_below(lists: RankedLists) -> Array:
     labels = xp.where(lists.ranked.retrieved, labels, float("inf"))
     by_label = xp.argsort(labels, axis=1)
 
-    def mean_of_worst_and_best(groups):
+    def mean_of_worst_and_best(lists, groups):
         worst = order_within_groups(groups.start, by_label)
         best = xp.argsort(labels, axis=1, descending=True)
         best = order_within_groups(groups.start, best)
@@ -55,7 +55,7 @@ def lower_below(lists: RankedLists) -> Array:
         both = xp.gather(below, positions)
         return xp.mean(xp.reshape(both, [2, -1, xp.shape(labels)[1]]), axis=0)
 
-    return lists.if_tied(mean_of_worst_and_best, _inversions(by_label))
+    return lists.if_tied(_inversions(by_label), mean_of_worst_and_best)
 
 
 def _inversions(positions: Array) -> Array:

@@ -23,7 +23,7 @@ from tfrankmetrics.arrays import Array
 from tfrankmetrics.graphs import current_scope
 from tfrankmetrics.ranking import stops, ties
 from tfrankmetrics.ranking.items import DataGain, DerivedGain, ItemGain, Items, count
-from tfrankmetrics.ranking.ties import TieGroups, TiesOfBatch
+from tfrankmetrics.ranking.ties import TiesOfBatch
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
@@ -85,7 +85,7 @@ class RankedLists:
     ranked: Items  # [B, D]
     listed: Items  # [B, J], in any order
     deepest: int | None  # the deepest cutoff that can be read; None is the whole list
-    ties: TiesOfBatch | None  # None where ties were broken one by one
+    ties: TiesOfBatch | None  # None where ties were broken one by one, or are none
     query_weights: Array | None  # [B]
     num_retrieved: Array  # [B] float64
     # [B] float64, the retrieved and the missed items. A list with 0 is excluded.
@@ -203,16 +203,17 @@ class RankedLists:
         ranks = xp.minimum(self.k, xp.astype(self.depth, xp.float64, like=curve))
         return xp.take(curve, xp.astype(ranks, xp.int32), axis=1)
 
-    def if_tied(self, exact: Callable[[TieGroups], Any], untied: Any) -> Any:
-        """`exact(groups)` if there may be ties, and otherwise `untied`.
+    def if_tied(self, untied: Any, exact: Callable[..., Any], *arguments: Any) -> Any:
+        """`exact(self, groups, *arguments)` if there may be ties, otherwise `untied`.
 
-        Because `exact` is built inside an `xp.cond`, it must not use cached methods of
-        this class: a tensor from inside is not valid outside.
+        `exact` is built inside an `xp.cond`. A cached method that it calls is computed
+        there anew, since a tensor from inside is not valid outside.
         """
         if self.ties is None:
             return untied
-        groups = self.ties.groups
-        return xp.cond(self.ties.may_exist, lambda: exact(groups), lambda: untied)
+        return self.ties.if_any(
+            lambda groups: exact(self, groups, *arguments), lambda: untied
+        )
 
     @cached
     def at_ranks(self, gain: ItemGain) -> Array:
@@ -224,9 +225,7 @@ class RankedLists:
         """Sum and mean of the gains of all items tied with the one at each rank."""
         gains = self.at_ranks(gain)
         sum_of = functools.partial(gain.sum, self.listed)
-        return self.if_tied(
-            lambda groups: ties.group_sums(self, groups, gains, sum_of), (gains, gains)
-        )
+        return self.if_tied((gains, gains), ties.group_sums, gains, sum_of)
 
     def expected(self, gain: ItemGain) -> Array:
         """Mean gain at each rank, `[B, D]`."""
@@ -243,9 +242,7 @@ class RankedLists:
         pairs = ties.products_of_pairs(
             self.sum_to_cutoffs(means), self.sum_to_cutoffs(square_means)
         )
-        return self.if_tied(
-            lambda groups: ties.pair_sums(self, groups, sums, square_sums, pairs), pairs
-        )
+        return self.if_tied(pairs, ties.pair_sums, sums, square_sums, pairs)
 
     @cached
     def first_stop(self, stop: ItemGain) -> Array:
@@ -254,19 +251,15 @@ class RankedLists:
         The user reads from the top, and stops at an item with the probability `stop`.
         """
         p = xp.where(self.ranked.retrieved, self.at_ranks(stop), 0)
-        return self.if_tied(
-            lambda groups: stops.first_stop(self, groups, stop, p),
-            p * xp.cumulative_prod(1 - p, axis=1, exclusive=True),
-        )
+        untied = p * xp.cumulative_prod(1 - p, axis=1, exclusive=True)
+        return self.if_tied(untied, stops.first_stop, stop, p)
 
     @cached
     def first_relevant(self, relevance: ItemGain) -> Array:
         """Probability that the first relevant item is at each rank, `[B, D]`."""
         relevant, sums = self.at_ranks(relevance), self.group_sums(relevance)[0]
-        return self.if_tied(
-            lambda groups: ties.first_relevant(self, groups, sums),
-            xp.select(self.running_sums(relevant) <= 1, relevant, 0),
-        )
+        untied = xp.select(self.running_sums(relevant) <= 1, relevant, 0)
+        return self.if_tied(untied, ties.first_relevant, sums)
 
     @cached
     def last_relevant(self, relevance: ItemGain) -> Array:
@@ -275,10 +268,8 @@ class RankedLists:
         0 where none of these items is relevant.
         """
         relevant, sums = self.at_ranks(relevance), self.group_sums(relevance)[0]
-        return self.if_tied(
-            lambda groups: ties.last_relevant(self, groups, sums),
-            xp.where(relevant > 0, self.ranks, 0),
-        )
+        untied = xp.where(relevant > 0, self.ranks, 0)
+        return self.if_tied(untied, ties.last_relevant, sums)
 
     @cached
     def relevant_down_to(self, relevance: ItemGain) -> Array:
@@ -287,10 +278,8 @@ class RankedLists:
         For each rank p, `[B, D]`.
         """
         relevant, sums = self.at_ranks(relevance), self.group_sums(relevance)
-        return self.if_tied(
-            lambda groups: ties.relevant_down_to(self, groups, *sums),
-            self.running_sums(relevant),
-        )
+        untied = self.running_sums(relevant)
+        return self.if_tied(untied, ties.relevant_down_to, *sums)
 
     def mean_over_hits(self, relevance: ItemGain, precisions: Array) -> Array:
         """(Sum of precisions down to a cutoff) / (relevant items down to it), `[B, C]`.
@@ -300,10 +289,7 @@ class RankedLists:
         sums = self.group_sums(relevance)
         hits = self.sum_to_cutoffs(sums[1])
         untied = xp.divide_no_nan(self.sum_to_cutoffs(precisions), hits)
-        return self.if_tied(
-            lambda groups: ties.mean_over_hits(self, groups, *sums, precisions, untied),
-            untied,
-        )
+        return self.if_tied(untied, ties.mean_over_hits, *sums, precisions, untied)
 
     def irrelevant_above(self, relevance: ItemGain, maximum: Array) -> Array:
         """Mean number of irrelevant items above a relevant item, at most `maximum`.
@@ -312,21 +298,14 @@ class RankedLists:
         """
         relevant, sums = self.at_ranks(relevance), self.group_sums(relevance)
         above = self.ranks - self.running_sums(relevant)
-        return self.if_tied(
-            lambda groups: ties.irrelevant_above(self, groups, *sums, maximum),
-            xp.minimum(above, maximum),
-        )
+        untied = xp.minimum(above, maximum)
+        return self.if_tied(untied, ties.irrelevant_above, *sums, maximum)
 
     @cached
     def depends_on_order(self, gain: ItemGain) -> Array:
         """1 where a rank's group of ties has unequal gains, or weights, `[B, D]`."""
         gains = self.at_ranks(gain)
-        return self.if_tied(
-            lambda groups: ties.depends_on_order(
-                self, groups, gains, gain(self.listed)
-            ),
-            xp.zeros_like(gains),
-        )
+        return self.if_tied(xp.zeros_like(gains), ties.depends_on_order, gain, gains)
 
     @cached
     def total(self, gain: ItemGain) -> Array:
@@ -347,22 +326,12 @@ class RankedLists:
         """The gains of the ideal order: the D largest, descending, `[B, D]`."""
         if gain.increases_with_label:
             return gain(Items.retrieved_with(self._largest_labels()))
-        return self._largest(gain(self.listed))
+        return _largest(gain(self.listed), self.depth)
 
     @cached
     def _largest_labels(self) -> Array:
         """The D largest labels of the judged items, `[B, D]`."""
-        return self._largest(self.listed.labels)
-
-    def _largest(self, values: Array) -> Array:
-        """The D largest of the judged items' `values` in descending order, `[B, D]`."""
-        # In a catalog only the relevant items are judged, and there may be few.
-        number = xp.minimum(self.depth, xp.shape(values)[1])
-        if xp.dtype_of(values) == np.float32:
-            best, _ = xp.top_k(values, number)
-        else:
-            best = _top_float64(values, number)
-        return xp.pad(best, [[0, 0], [0, self.depth - number]])
+        return _largest(self.listed.labels, self.depth)
 
     @cached
     def weights(self, gain: ItemGain | None = None) -> Array:
@@ -421,19 +390,23 @@ def depth_for(deepest: int | None, lists: Array) -> Array | int:
     return size if deepest is None else min(deepest + 1, size)
 
 
-def _top_float64(values: Array, number: Array) -> Array:
-    """The largest float64 `values` `[B, J]` in descending order, `[B, number]`.
+def _largest(values: Array, depth: Array | int) -> Array:
+    """The D largest of the `values` `[B, J]` in descending order, `[B, D]`.
 
     XLA has a fast top_k for float32 only. Rounding to float32 keeps the order, except
     among numbers that round to the same one: these few lists are sorted in float64.
     """
-    _, order = xp.top_k(xp.astype(values, xp.float32), number)
-    best = xp.gather(values, order)
-    lowest = xp.min(best, axis=1, keepdims=True)
-    is_sorted = xp.all(best[:, 1:] <= best[:, :-1])
-    is_complete = xp.all(xp.equal(count(values > lowest), count(best > lowest)))
-    return xp.cond(
-        ~(is_sorted & is_complete),
-        lambda: xp.top_k(values, number)[0],
-        lambda: best,
-    )
+    # In a catalog only the relevant items are judged, and there may be few.
+    number = xp.minimum(depth, xp.shape(values)[1])
+    best, order = xp.top_k(xp.astype(values, xp.float32), number)
+    if xp.dtype_of(values) != np.float32:
+        best = xp.gather(values, order)
+        lowest = xp.min(best, axis=1, keepdims=True)
+        is_sorted = xp.all(best[:, 1:] <= best[:, :-1])
+        is_complete = xp.all(xp.equal(count(values > lowest), count(best > lowest)))
+        best = xp.cond(
+            ~(is_sorted & is_complete),
+            lambda: xp.top_k(values, number)[0],
+            lambda: best,
+        )
+    return xp.pad(best, [[0, 0], [0, depth - number]])

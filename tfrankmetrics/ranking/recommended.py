@@ -42,12 +42,7 @@ def recommend_by_score(
     depth = depth_for(deepest, scores)
     retrieved = is_retrieved(scores)
     at_ranks, ties = rank_by_score(
-        scores,
-        depth,
-        tie_breaking,
-        lambda order: order,
-        lambda gain: scores,
-        retrieved,
+        scores, depth, tie_breaking, lambda gain: scores, retrieved
     )
     number = xp.count_nonzero(retrieved)
     exists = xp.arange(depth, dtype=xp.float64, like=scores) < number[:, xp.newaxis]
@@ -161,5 +156,4 @@ def _attention_by_index(
 
     if lists.ties is None:
         return untied()
-    groups = lists.ties.groups
-    return xp.cond(lists.ties.may_exist, lambda: mean(groups), untied)
+    return lists.ties.if_any(mean, untied)

@@ -200,11 +200,11 @@ def _stops_in_order(steps: Array, n: Array, p: Array, depth: Array | int) -> Arr
 
     def next_rank(s, v, reaches):
         unread, stopped = n - s + 1, xp.matvec(p[:, xp.newaxis], v)[:, 0]
-        found = reaches * stopped / unread
+        stops_here = reaches * stopped / unread
         factor = xp.divide_no_nan(s, unread - stopped)[:, xp.newaxis]
         v = 1 - factor * (goes_on * v)
-        return (v, reaches * (1 - stopped / unread)), found
+        return (v, reaches * (1 - stopped / unread)), stops_here
 
     state = xp.ones_like(p), xp.ones_like(n)
-    found = xp.unfold(next_rank, state, xp.max(steps), depth, n)
-    return xp.matrix_transpose(found)
+    by_rank = xp.unfold(next_rank, state, xp.max(steps), depth, n)
+    return xp.matrix_transpose(by_rank)

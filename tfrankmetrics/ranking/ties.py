@@ -62,9 +62,10 @@ formulas of precision, recall, F1, average precision, reciprocal rank and DCG.
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
@@ -133,14 +134,18 @@ class TieGroups(NamedTuple):
         return positions - xp.astype(self.start, xp.float64)
 
 
-class TiesOfBatch(NamedTuple):
-    """Whether the lists of a batch may have ties, and the groups if so.
-
-    Without ties, `groups` holds other numbers, which nothing may read.
-    """
+@dataclasses.dataclass(frozen=True)
+class TiesOfBatch:
+    """The groups of tied items, which are read only if a batch has ties."""
 
     may_exist: Array  # bool
-    groups: TieGroups
+    _groups: TieGroups  # other numbers without ties
+
+    def if_any(
+        self, exact: Callable[[TieGroups], Any], untied: Callable[[], Any]
+    ) -> Any:
+        """`exact(groups)` if there may be ties, and otherwise `untied()`."""
+        return xp.cond(self.may_exist, lambda: exact(self._groups), untied)
 
 
 def are_tied(sorted_keys: Array) -> Array:
@@ -420,12 +425,13 @@ def irrelevant_above(
 
 
 def depends_on_order(
-    lists: RankedLists, groups: TieGroups, gains: Array, judged: Array
+    lists: RankedLists, groups: TieGroups, gain: ItemGain, gains: Array
 ) -> Array:
     """1 where the group of a rank has unequal gains or weights, otherwise 0, `[B, D]`.
 
-    `gains` `[B, D]` are by rank, and `judged` `[B, J]` are the gains of all items.
+    `gains` are those of the items at the ranks, `[B, D]`.
     """
+    judged = gain(lists.listed)
     if groups.last_items is not None:  # in a catalog, it also contains repeated ids
         groups = groups._replace(last_items=groups.last_items & lists.listed.valid)
     values = [(gains, judged)]

@@ -72,6 +72,11 @@ class Request:
         """Whether a metric distinguishes judged items from others."""
         return any(each.declaration.unjudged == "keep" for each in self.measures)
 
+    @property
+    def reads_items(self) -> bool:
+        """Whether a metric reads which items are recommended."""
+        return any(each.declaration.reads_items for each in self.measures)
+
     @functools.cached_property
     def label_rules(self) -> LabelRules:
         """What the metrics make of labels."""

@@ -42,20 +42,20 @@ def rank_all(
     *,
     counts_tied_before: bool = False,
     depth: Depth = NOTHING,
-    progress: Callable[[int], None] = lambda number: None,
+    progress: Callable[[int], None] | None = None,
 ) -> tuple[Ranks, Highest]:
     """Counts the candidates that score above, or as high as, each relevant item.
 
     Also returns those with the highest scores, down to a depth if there is one.
     """
-    ranks = Ranks.zeros(relevant.ids.shape, counts_tied_before)
     # Queries with more relevant items first, so that those of a block are similar.
     by_number = np.argsort(-relevant.is_ranked.sum(axis=1), kind="stable")
     blocks = []
     for start in range(0, len(by_number), batch_size):
         rows = by_number[start : start + batch_size]
         inputs, items = rows_of(queries, rows), relevant.of(rows)
-        blocks.append(Block(inputs, items, candidates, scorer, rows, ranks, depth))
+        of_all = candidates, scorer, counts_tied_before, depth
+        blocks.append(Block(rows, inputs, items, *of_all))
 
     # The score of a relevant item in its chunk may differ from the limit in the last
     # bits. Then the block starts again with the score of the chunk as its limit, which
@@ -65,13 +65,14 @@ def rank_all(
         for chunk in candidates.chunks():
             for block in waiting:
                 block.add(scorer.of_block(block.queries, chunk), chunk)
-            if is_first_pass:
+            if is_first_pass and progress is not None:
                 progress(chunk.size)
         waiting = [block for block in waiting if block.starts_again()]
         if not waiting:
+            ranks = Ranks.zeros(relevant.ids.shape, counts_tied_before)
             for block in blocks:
-                block.finish()
-            return ranks, Highest.joined([block.highest.found() for block in blocks])
+                block.finish(ranks)
+            return ranks, Highest.joined([block.highest.complete() for block in blocks])
     raise ValueError(
         "A candidate must have the same score each time. Received: other scores for "
         "the same queries and candidates. `score` must not be random, and a dataset "
@@ -92,16 +93,11 @@ class Ranks(NamedTuple):
     @classmethod
     def zeros(cls, shape: tuple[int, ...], counts_tied_before: bool) -> Ranks:
         """The counts before any candidate."""
-        zeros = functools.partial(np.zeros, dtype=np.int64)
-        above, tied, before = (zeros(shape) for _ in range(3))
-        return cls(
-            np.zeros(shape, bool),
-            above,
-            tied,
-            before if counts_tied_before else None,
-            zeros(shape[0]),
-            zeros(shape[0]),
-        )
+        above, tied, before = np.zeros((3, *shape), np.int64)
+        num_retrieved, num_nan = np.zeros((2, shape[0]), np.int64)
+        tied_before = before if counts_tied_before else None
+        retrieved = np.zeros(shape, bool)
+        return cls(retrieved, above, tied, tied_before, num_retrieved, num_nan)
 
     def facts(self) -> Facts:
         """How many scores there are, and how many of them are NaN."""
@@ -113,46 +109,46 @@ class Block:
 
     The score of a relevant item, its limit, is computed before the chunks are read. If
     the chunk with the item yields a different score, which `_seen` holds, this block
-    starts again with it. `add` counts the candidates of each chunk, and `finish` those
-    of NaN. The counts are in the rows `query_rows` of `ranks`, which all blocks share.
+    starts again with it. `add` counts the candidates of each chunk, and `finish` adds
+    those of NaN.
     """
 
     def __init__(
         self,
+        query_rows: np.ndarray,
         queries: Any,
         relevant: RelevantItems,
         candidates: Candidates,
         scorer: Scorer,
-        query_rows: np.ndarray,
-        ranks: Ranks,
+        counts_tied_before: bool,
         depth: Depth,
     ) -> None:
+        """`query_rows` are the places of the queries among all."""
         # The columns down to the last one with a rank: other blocks may need more.
         used = np.flatnonzero(relevant.is_ranked.any(axis=0)).max(initial=0) + 1
         self._ids = relevant.ids[:, :used]
         self._is_ranked = relevant.is_ranked[:, :used]
         self.queries = queries
-        self._scorer = scorer
         self._query_rows = query_rows
-        self._ranks = ranks
+        self._scorer = scorer
+        self._counts_tied_before = counts_tied_before
         self._depth = depth
         self._num_candidates = candidates.number
         self._relevant = Pairs.of(self._ids, self._is_ranked)
         self._excluded = Pairs.of(relevant.exclude, relevant.exclude >= 0)
-        found = scorer.of_relevant(queries, self._relevant, candidates)
-        padding = np.inf if found.dtype.kind == "f" else np.iinfo(found.dtype).max
-        self._limits: np.ndarray = np.full(self._ids.shape, padding, found.dtype)
-        self._limits[self._relevant.rows, self._relevant.columns] = found
-        self._reset()
+        scores = scorer.of_relevant(queries, self._relevant, candidates)
+        padding = np.inf if scores.dtype.kind == "f" else np.iinfo(scores.dtype).max
+        limits = np.full(self._ids.shape, padding, scores.dtype)
+        limits[self._relevant.rows, self._relevant.columns] = scores
+        self._start(limits)
 
-    def _reset(self) -> None:
-        ranks = self._ranks
-        self._seen = self._limits.copy()
-        for each in (ranks.above, ranks.tied, ranks.tied_before):
-            if each is not None:
-                each[self._query_rows] = 0
-        ranks.num_nan[self._query_rows] = 0
-        ranks.num_retrieved[self._query_rows] = self._num_candidates
+    def _start(self, limits: np.ndarray) -> None:
+        """Starts to count, for relevant items with these scores."""
+        self._limits, self._seen = limits, limits.copy()
+        zeros = np.zeros((3, *limits.shape), np.int64)
+        self._above, self._tied, self._tied_before = zeros[0], zeros[1], zeros[2]
+        self._num_nan = np.zeros(len(limits), np.int64)
+        self._num_retrieved = np.full(len(limits), self._num_candidates, np.int64)
         self.highest = HighestCandidates(self._query_rows, self._depth)
 
     def add(self, scores: Array, chunk: Chunk) -> None:
@@ -173,12 +169,10 @@ class Block:
                 comparable = self._without_nan(scores)
 
             above, not_below = counts_above(comparable, self._limits)
-            rows, columns = self._query_rows, slice(self._limits.shape[1])
-            self._ranks.above[rows, columns] += above
-            self._ranks.tied[rows, columns] += not_below - above
-            if self._ranks.tied_before is not None:
-                has_ties = not_below > above
-                self._count_before(self._ranks.tied_before, scores, chunk, has_ties)
+            self._above += above
+            self._tied += not_below - above
+            if self._counts_tied_before:
+                self._count_before(scores, chunk, not_below > above)
             if self._depth != NOTHING:
                 exact = functools.partial(self._of_pairs, chunk)
                 self.highest.add(scores, chunk.start, rounding, exact)
@@ -212,16 +206,14 @@ class Block:
         """The scores, with -inf for NaN; counts NaN and what was not retrieved."""
         lowest = lowest_score(scores)
         missed = xp.count_nonzero(xp.equal(scores, lowest))
-        self._ranks.num_retrieved[self._query_rows] -= _integers(missed)
+        self._num_retrieved -= _integers(missed)
         if not xp.is_floating(scores):
             return scores
         is_nan = xp.isnan(scores)
-        self._ranks.num_nan[self._query_rows] += _integers(xp.count_nonzero(is_nan))
+        self._num_nan += _integers(xp.count_nonzero(is_nan))
         return xp.select(~is_nan, scores, lowest)
 
-    def _count_before(
-        self, before: np.ndarray, scores: Array, chunk: Chunk, has_ties: np.ndarray
-    ) -> None:
+    def _count_before(self, scores: Array, chunk: Chunk, has_ties: np.ndarray) -> None:
         """Counts the candidates that are tied with a relevant item and come first.
 
         Each score that is tied takes one pass over its row.
@@ -230,13 +222,13 @@ class Block:
         rows = np.flatnonzero(has_ties.any(axis=1))
         chosen = xp.to_numpy(xp.take(scores, rows)) if len(rows) else ()
         for row, of_row in zip(rows, chosen, strict=True):
-            query, limits = self._query_rows[row], self._limits[row]
+            limits = self._limits[row]
             for limit in np.unique(limits[has_ties[row]]):
                 is_tied, has_limit = (
                     np.isnan(each) if np.isnan(limit) else each == limit
                     for each in (of_row, limits)
                 )
-                before[query, np.flatnonzero(has_limit)] += np.searchsorted(
+                self._tied_before[row, has_limit] += np.searchsorted(
                     chunk.start + np.flatnonzero(is_tied), self._ids[row, has_limit]
                 )
 
@@ -244,20 +236,23 @@ class Block:
         """Whether a score differed from its limit; then the counts are 0 again."""
         if np.array_equal(self._seen, self._limits, equal_nan=True):
             return False
-        self._limits = self._seen
-        self._reset()
+        self._start(self._seen)
         return True
 
-    def finish(self) -> None:
-        """Completes the counts: NaN ranks below every number."""
-        ranks, rows, limits = self._ranks, self._query_rows, self._limits
-        columns = slice(limits.shape[1])
+    def finish(self, ranks: Ranks) -> None:
+        """Writes the counts into those of all queries: NaN ranks below every number."""
+        rows, limits = self._query_rows, self._limits
+        of_block = rows, slice(limits.shape[1])
         is_missed, is_nan = limits == lowest_score(limits), np.isnan(limits)
-        ranks.retrieved[rows, columns] = self._is_ranked & ~is_missed
-        num_nan = ranks.num_nan[rows, np.newaxis]
-        num_numbers = ranks.num_retrieved[rows, np.newaxis] - num_nan
-        for each, of_nan in ((ranks.above, num_numbers), (ranks.tied, num_nan)):
-            each[rows, columns] = np.where(is_nan, of_nan, each[rows, columns])
+        num_nan = self._num_nan[:, np.newaxis]
+        num_numbers = self._num_retrieved[:, np.newaxis] - num_nan
+        ranks.retrieved[of_block] = self._is_ranked & ~is_missed
+        ranks.above[of_block] = np.where(is_nan, num_numbers, self._above)
+        ranks.tied[of_block] = np.where(is_nan, num_nan, self._tied)
+        if ranks.tied_before is not None:
+            ranks.tied_before[of_block] = self._tied_before
+        ranks.num_retrieved[rows] = self._num_retrieved
+        ranks.num_nan[rows] = self._num_nan
 
 
 def counts_above(scores: Array, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

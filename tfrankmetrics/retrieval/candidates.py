@@ -22,7 +22,7 @@ from tfrankmetrics.inputs.datasets import (
 )
 from tfrankmetrics.inputs.dense import Dense
 from tfrankmetrics.inputs.ids_as_integers import IdNumbers, as_integer_ids
-from tfrankmetrics.inputs.mistakes import warn
+from tfrankmetrics.inputs.mistakes import Facts, warn
 from tfrankmetrics.inputs.model_inputs import as_arrays, concatenated, rows_of, size_of
 from tfrankmetrics.inputs.relevant_ids import (
     PADDING,
@@ -204,6 +204,12 @@ class RelevantItems(NamedTuple):
         """The number of items that are excluded from each query, `[B]`."""
         is_excluded = (self.exclude != PADDING) & ~is_repeated(self.exclude)
         return is_excluded.sum(axis=1)
+
+    def facts(self) -> Facts:
+        """How many items are relevant, and how many of these are excluded."""
+        num_excluded = int((self.is_valid & ~self.is_ranked).sum())
+        numbers = {"relevant": int(self.is_valid.sum()), "excluded": num_excluded}
+        return Facts(numbers)
 
     def of(self, queries: np.ndarray) -> RelevantItems:
         """The items of some queries."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,15 +13,16 @@ from tfrankmetrics.arguments import ArrayLike, SlicesLike, Tower
 from tfrankmetrics.columns.numbered_ids import number_ids
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.compute.calls import require_eager
-from tfrankmetrics.compute.computed import Computed
+from tfrankmetrics.compute.computed import Computed, Part
 from tfrankmetrics.compute.exposures import with_num_items
-from tfrankmetrics.evaluation.evaluate_rows import RowData, compute_rows
+from tfrankmetrics.evaluation.evaluate_rows import RowData
+from tfrankmetrics.evaluation.item_positions import by_position
 from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.catalog import CatalogLists
 from tfrankmetrics.inputs.datasets import is_dataset
 from tfrankmetrics.inputs.dense import as_scores
 from tfrankmetrics.inputs.devices import is_on_gpu
-from tfrankmetrics.inputs.mistakes import Facts, warn_of
+from tfrankmetrics.inputs.mistakes import warn_of
 from tfrankmetrics.inputs.model_inputs import rows_of, size_of
 from tfrankmetrics.inputs.one_list import OneList, list_of_query
 from tfrankmetrics.inputs.weights import (
@@ -45,9 +46,9 @@ from tfrankmetrics.retrieval.candidates import (
     in_memory,
     require_unique,
 )
-from tfrankmetrics.retrieval.highest import NOTHING, Depth
+from tfrankmetrics.retrieval.highest import NOTHING, Depth, Highest
 from tfrankmetrics.retrieval.scores import DotProducts, ScoreFunction
-from tfrankmetrics.retrieval.values_of_ranks import compute_ranks
+from tfrankmetrics.retrieval.values_of_ranks import parts_of_ranks
 from tfrankmetrics.rules import Positive, check_option, check_query, shortened
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def evaluate_retrieval(
         num_queries=num_queries,
         separator=separator,
     )
-    task = Retrieval(
+    data = CandidateData(
         queries=queries,
         candidates=candidates,
         relevant=relevant,
@@ -177,10 +178,27 @@ def evaluate_retrieval(
         batch_size=batch_size,
         chunk_size=chunk_size,
     )
-    return task.evaluate(request, verbose)
+    return evaluate_candidates(request, data, verbose)
 
 
-class Retrieval:
+def evaluate_candidates(
+    request: Request, data: CandidateData, verbose: bool
+) -> dict[str, Any] | SlicedValues:
+    """`evaluate_retrieval` for a request: computes and shapes the result."""
+    queries = data.queries()
+    weights, slices = data.query_weights(), data.slices(request)
+    candidates = data.candidates()
+    request = data.with_items(request, candidates.number)
+    computed = Computed(request.named, slices)
+    progress = _progress(candidates.number) if verbose else None
+    given = queries, candidates, weights, progress
+    for part in data.parts(request.named, *given):
+        computed.add(*part)
+    number = len(data.relevant.ids)
+    return request.result(computed, *computed.by_query(number), slices)
+
+
+class CandidateData:
     """Queries, candidates and relevant items, and how they are scored, checked."""
 
     def __init__(self, **given: Any) -> None:
@@ -220,93 +238,109 @@ class Retrieval:
         self.relevant = RelevantItems.read(relevant, exclude, self.ids)
 
     def queries(self) -> Any:
-        """The queries in memory."""
+        """The queries in memory, with a row of relevant items for each."""
         given, tower = self._given["queries"], self._given["query_tower"]
-        return self.scores.read(in_memory("queries", given, tower, self.batch_size))
+        queries = self.scores.read(in_memory("queries", given, tower, self.batch_size))
+        if "relevant" not in self._given:
+            self.read_relevant([[]] * size_of("queries", queries))
+        self.relevant.require_queries(size_of("queries", queries))
+        return queries
 
     def candidates(self) -> Candidates:
         """The candidates, among which all relevant items must be."""
         given, tower = self._given["candidates"], self._given["candidate_tower"]
         read = self.scores.read
         if is_dataset(given):
-            found: Candidates = StreamedCandidates(
-                given, tower, self.relevant.ids, read
-            )
+            kept = self.relevant.ids
+            candidates: Candidates = StreamedCandidates(given, tower, kept, read)
         else:
             arrays = read(in_memory("candidates", given, tower, self._chunk_size))
-            found = ArrayCandidates(arrays, self._chunk_size)
-        self.relevant.require_candidates(found.number)
+            candidates = ArrayCandidates(arrays, self._chunk_size)
+        self.relevant.require_candidates(candidates.number)
         if self.ids is not None:
-            require_unique(self.ids, found.number)
-        return found
+            require_unique(self.ids, candidates.number)
+        return candidates
 
-    def weights_and_slices(
-        self, request: Request
-    ) -> tuple[np.ndarray | None, Slices | None]:
-        """The weight and the slice of each query. None without any."""
+    def query_weights(self) -> np.ndarray | None:
+        """The weight of each query; None without any."""
+        weights = self._given["sample_weight"]
+        if weights is None:
+            return None
+        refuse_negative_weights(weights)
+        weights = np.asarray(query_weights(weights, self.relevant.ids))
+        require_valid_weights(weights)
+        return weights
+
+    def slices(self, request: Request) -> Slices | None:
+        """The slice of each query; None without any."""
         request = dataclasses.replace(request, by=self._given.get("by"))
-        weights, ids = self._given["sample_weight"], self.relevant.ids
-        if weights is not None:
-            refuse_negative_weights(weights)
-            weights = np.asarray(query_weights(weights, ids))
-            require_valid_weights(weights)
-        return weights, request.slices_of_queries(len(ids))
+        return request.slices_of_queries(len(self.relevant.ids))
 
-    def evaluate(
-        self, request: Request, verbose: bool
-    ) -> dict[str, Any] | SlicedValues:
-        """`evaluate_retrieval` for a request: counts ranks, computes, shapes."""
-        vectors, relevant = self.queries(), self.relevant
-        relevant.require_queries(size_of("queries", vectors))
-        query_weights, slices = self.weights_and_slices(request)
-        candidates = self.candidates()
-        request = _with_items(request, self.ids, candidates.number)
+    def with_items(self, request: Request, number: int) -> Request:
+        """The request with data about items in the order of the candidates."""
+        if not request.reads_items:
+            return request
+        if any(measure.ids_of_items for measure in request.measures):
+            if self.ids is None:
+                raise ValueError(
+                    "Data about items by id require `candidate_ids`, the id of each "
+                    "candidate. Received: a dict by id, without `candidate_ids`. Pass "
+                    "the data in the order of the candidates."
+                )
+            request = by_position(request, self.ids.tolist())
+        request = request.with_measures(with_num_items(request.named, number))
+        for measure in request.measures:
+            for size in measure.numbers_of_items:
+                if size != number:
+                    raise ValueError(
+                        f"`{measure.declaration.name}` requires data for each "
+                        f"candidate. Received: {size} items, and {number} candidates."
+                    )
+        return request
+
+    def parts(
+        self,
+        named: Mapping[str, Measure],
+        queries: Any,
+        candidates: Candidates,
+        weights: np.ndarray | None,
+        progress: Callable[[int], None] | None,
+    ) -> Iterator[Part]:
+        """The metrics, lists for them, and the numbers of their queries.
+
+        Warns of mistakes in the scores.
+        """
         of_items, of_lists = {}, {}
-        for name, measure in request.named.items():
+        for name, measure in named.items():
             chosen = of_items if measure.declaration.reads_items else of_lists
             chosen[name] = measure
-        num_excluded = int((relevant.is_valid & ~relevant.is_ranked).sum())
-        facts = Facts(
-            {"relevant": int(relevant.is_valid.sum()), "excluded": num_excluded}
-        )
         ranks, highest = rank_all(
-            vectors,
+            queries,
             candidates,
-            relevant,
+            self.relevant,
             self.scores,
             self.batch_size,
             counts_tied_before=any(
                 each.tie_breaking == STABLE for each in of_lists.values()
             ),
             depth=_depth_of(of_items),
-            progress=_progress(candidates.number) if verbose else lambda number: None,
+            progress=progress,
         )
-        warn_of(facts + ranks.facts())
-        computed, num_queries = Computed(request.named, slices), len(relevant.ids)
+        warn_of(self.relevant.facts() + ranks.facts())
         if of_lists:
-            compute_ranks(
-                computed, of_lists, relevant, ranks, query_weights, candidates.number
-            )
+            of_ranks = self.relevant, ranks, weights, candidates.number
+            yield from parts_of_ranks(of_lists, *of_ranks)
         if len(highest.rows):
-            columns = {"labels": np.zeros(len(highest.rows)), "items": highest.ids}
-            columns["scores"] = highest.scores
-            if query_weights is not None:
-                columns["sample_weight"] = query_weights[highest.rows]
-            ids, queries = np.arange(num_queries), highest.queries(num_queries)
-            rows = RowData(columns, ids, queries, drops_unjudged=False)
-            compute_rows(computed, of_items, rows)
-        return request.result(computed, *computed.by_query(num_queries), slices)
+            rows = rows_of_highest(highest, len(self.relevant.ids), weights)
+            yield from rows.parts(of_items)
 
-    def list_of(self, query: int, request: Request) -> OneList:
+    def list_of(self, query: int) -> OneList:
         """The list of the query of this number, with the scores of all candidates."""
-        vectors, items = self.queries(), self.relevant
-        number = size_of("queries", vectors)
-        items.require_queries(number)
-        check_query("explain_retrieval", query, number)
-        weights, _ = self.weights_and_slices(request)
-        candidates = self.candidates()
+        vectors = self.queries()
+        check_query("explain_retrieval", query, len(self.relevant.ids))
+        weights, candidates = self.query_weights(), self.candidates()
         chosen = np.array([query])
-        vectors, items = rows_of(vectors, chosen), items.of(chosen)
+        vectors, items = rows_of(vectors, chosen), self.relevant.of(chosen)
         of_blocks = self.scores, self.batch_size
         depth = Depth(None, is_stable=True)
         _, ranked = rank_all(vectors, candidates, items, *of_blocks, depth=depth)
@@ -321,27 +355,16 @@ class Retrieval:
         return list_of_query(lists, 0, query, names)
 
 
-def _with_items(request: Request, candidate_ids: Any, number: int) -> Request:
-    """The request with data about items in the order of the candidates."""
-    named = request.named
-    if any(measure.ids_of_items for measure in named.values()):
-        if candidate_ids is None:
-            raise ValueError(
-                "Data about items by id require `candidate_ids`, the id of each "
-                "candidate. Received: a dict by id, without `candidate_ids`. Pass the "
-                "data in the order of the candidates."
-            )
-        ids = candidate_ids.tolist()
-        named = {name: each.by_position(ids) for name, each in named.items()}
-    named = with_num_items(named, number)
-    for measure in named.values():
-        for size in measure.numbers_of_items:
-            if size != number:
-                raise ValueError(
-                    f"`{measure.declaration.name}` requires data for each candidate. "
-                    f"Received: {size} items, and {number} candidates."
-                )
-    return request.with_measures(named)
+def rows_of_highest(
+    highest: Highest, num_queries: int, weights: np.ndarray | None
+) -> RowData:
+    """The candidates with the highest scores as rows without relevance."""
+    columns = {"labels": np.zeros(len(highest.rows)), "items": highest.ids}
+    columns["scores"] = highest.scores
+    if weights is not None:
+        columns["sample_weight"] = weights[highest.rows]
+    ids, queries = np.arange(num_queries), highest.queries(num_queries)
+    return RowData(columns, ids, queries, drops_unjudged=False)
 
 
 def _depth_of(named: Mapping[str, Measure]) -> Depth:

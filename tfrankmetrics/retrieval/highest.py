@@ -103,19 +103,19 @@ class HighestCandidates:
             is_needed |= xp.isnan(scores) & takes_nan
         places = xp.to_numpy(xp.flatnonzero(is_needed))
         rows, columns = np.divmod(places, scores.shape[1])
-        found = elements(scores, rows, columns)
-        is_retrieved = found != lowest_score(found)
-        rows, columns, found = (e[is_retrieved] for e in (rows, columns, found))
+        needed = elements(scores, rows, columns)
+        is_retrieved = needed != lowest_score(needed)
+        rows, columns, needed = (e[is_retrieved] for e in (rows, columns, needed))
         if rounding is not None:
-            found = exact(rows, columns)
-        self._new.append(Highest(rows, start + columns, found))
+            needed = exact(rows, columns)
+        self._new.append(Highest(rows, start + columns, needed))
         self._num_new += len(rows)
         # At least as many are new as were kept, so that all sorts together sort each
         # candidate about twice.
         if self._num_new > len(self._kept.rows):
             self._merge()
 
-    def found(self) -> Highest:
+    def complete(self) -> Highest:
         """The needed candidates, with the numbers of their queries."""
         self._merge()
         return self._kept._replace(rows=self._queries[self._kept.rows])

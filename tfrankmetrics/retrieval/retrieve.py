@@ -9,11 +9,10 @@ import numpy as np
 from tfrankmetrics.arguments import ArrayLike, Tower
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.inputs.mistakes import warn_of
-from tfrankmetrics.inputs.model_inputs import size_of
 from tfrankmetrics.inputs.relevant_ids import PADDING
 from tfrankmetrics.ranking.items import lowest_score
 from tfrankmetrics.retrieval.all_candidates import rank_all
-from tfrankmetrics.retrieval.evaluate_retrieval import Retrieval, Score
+from tfrankmetrics.retrieval.evaluate_retrieval import CandidateData, Score
 from tfrankmetrics.retrieval.highest import Depth
 from tfrankmetrics.rules import Positive, check_option
 
@@ -78,7 +77,7 @@ def retrieve(
     """
     require_eager("retrieve")
     check_option("retrieve", "k", k, Positive)
-    task = Retrieval(
+    data = CandidateData(
         queries=queries,
         candidates=candidates,
         exclude=exclude,
@@ -89,15 +88,12 @@ def retrieve(
         batch_size=batch_size,
         chunk_size=chunk_size,
     )
-    vectors = task.queries()
-    number = size_of("queries", vectors)
-    task.read_relevant([[]] * number)
-    task.relevant.require_queries(number)
-    found = task.candidates()
-    k = min(k, found.number)
-    how = task.scores, task.batch_size
+    vectors, candidates = data.queries(), data.candidates()
+    number = len(data.relevant.ids)
+    k = min(k, candidates.number)
+    how = data.scores, data.batch_size
     depth = Depth(k, is_stable=True)
-    ranks, highest = rank_all(vectors, found, task.relevant, *how, depth=depth)
+    ranks, highest = rank_all(vectors, candidates, data.relevant, *how, depth=depth)
     warn_of(ranks.facts())
     rows, starts = highest.rows, highest.queries(number).starts
     columns = np.arange(len(rows)) - starts[rows]
@@ -105,9 +101,9 @@ def retrieve(
     ids[rows, columns] = highest.ids
     scores = np.full((number, k), lowest_score(highest.scores), highest.scores.dtype)
     scores[rows, columns] = highest.scores
-    if task.ids is not None:
+    if data.ids is not None:
         is_padding = ids == PADDING
-        ids = task.ids[ids]
+        ids = data.ids[ids]
         if is_padding.any():
             ids = ids.astype(object)
             ids[is_padding] = None

@@ -172,16 +172,16 @@ class ScoreFunction:
     ) -> np.ndarray:
         """The score of each pair of a query and its relevant candidate, `[P]`."""
         unique, places = np.unique(pairs.ids, return_inverse=True)
-        found = [np.zeros(0, np.float32)]
+        parts = [np.zeros(0, np.float32)]
         for start in range(0, len(unique), RELEVANT_AT_A_TIME):
             ids = unique[start : start + RELEVANT_AT_A_TIME]
             # They are not consecutive, but `of_block` does not read the start.
             chunk = Chunk(0, len(ids), candidates.at(ids), len(ids))
             scores = xp.to_numpy(self.of_block(queries, chunk))
             here = (places >= start) & (places < start + len(ids))
-            found.append(scores[pairs.rows[here], places[here] - start])
+            parts.append(scores[pairs.rows[here], places[here] - start])
         # The pairs are sorted by the candidates.
-        return np.concatenate(found[1:] or found)
+        return np.concatenate(parts[1:] or parts)
 
     def rounding(self, queries: Any, candidates: Any) -> None:
         """None: a function must return the same score each time."""
@@ -261,8 +261,8 @@ def elements(scores: Array, rows: np.ndarray, columns: np.ndarray) -> np.ndarray
     # JAX compiles an operation for each number of places. Powers of two are few.
     padding = 2 ** len(places).bit_length() - len(places)
     places = np.pad(places, (0, padding))
-    found = xp.to_numpy(xp.take(xp.reshape(scores, (-1,)), places))
-    return found[: len(rows)]
+    chosen = xp.to_numpy(xp.take(xp.reshape(scores, (-1,)), places))
+    return chosen[: len(rows)]
 
 
 def near_limits(scores: Array, rounding: Array, limits: np.ndarray) -> Array:

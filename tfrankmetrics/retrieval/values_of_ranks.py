@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.compute.computed import Computed
+from tfrankmetrics.compute.computed import Part
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.parts_by_length import ELEMENTS_AT_A_TIME, parts_of
 from tfrankmetrics.metrics.measure import Measure
@@ -47,31 +47,30 @@ class CountedLists(Lists):
             depth = xp.shape(some_ranks, out_type=xp.int64)[1]
         else:
             some_ranks, depth = None, min(deepest + 1, self.num_candidates)
-        judged = Items(self.relevance, self.valid, self.retrieved, None)
+        listed = Items(self.relevance, self.valid, self.retrieved, None)
         counts = RankCounts(self.above, self.tied, self.tied_before)
-        ranked, ties = rank_by_counts(counts, judged, depth, tie_breaking, some_ranks)
+        ranked, ties = rank_by_counts(counts, listed, depth, tie_breaking, some_ranks)
         num_retrieved = xp.astype(self.num_retrieved, xp.float64)
         return RankedLists(
             ranked=ranked,
-            listed=judged,
+            listed=listed,
             ties=ties,
             query_weights=self.query_weights,
             deepest=deepest,
             num_retrieved=num_retrieved,
-            num_listed=num_listed(judged, xp.astype(self.list_sizes, xp.float64)),
+            num_listed=num_listed(listed, xp.astype(self.list_sizes, xp.float64)),
             some_ranks=some_ranks,
         )
 
 
-def compute_ranks(
-    computed: Computed,
+def parts_of_ranks(
     named: Mapping[str, Measure],
     items: RelevantItems,
     ranks: Ranks,
     query_weights: np.ndarray | None,
     num_candidates: int,
-) -> None:
-    """Computes metrics of the ranks of all queries."""
+) -> Iterator[Part]:
+    """The metrics, lists for them, and the numbers of their queries."""
     num_relevant, list_sizes = items.ids.shape[1], _list_sizes(items, num_candidates)
     cutoffs = [measure.k for measure in named.values()]
     # Queries that read about as many numbers are computed together.
@@ -100,7 +99,7 @@ def compute_ranks(
             num_candidates=num_candidates,
             query_weights=None if query_weights is None else query_weights[part],
         )
-        computed.add(named, lists, part)
+        yield named, lists, part
 
 
 def _list_sizes(items: RelevantItems, num_candidates: int) -> np.ndarray:

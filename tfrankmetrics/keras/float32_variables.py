@@ -11,20 +11,26 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from typing import Any
 
 import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array, Library
-from tfrankmetrics.inputs.devices import library_for
 from tfrankmetrics.keras.backends import library_of_metrics
 from tfrankmetrics.keras.bases import keras
 
 IS_JAX = library_of_metrics() == "jax"
-LIBRARY: Library = "jax" if IS_JAX else "numpy"  # it reads a state for its result
 PARTS = 3  # float32 has 24 bits, and float64 53
+
+if IS_JAX:
+    from tfrankmetrics.arrays.jax import is_narrow, is_tracing
+else:
+
+    def _never(*_: Array) -> bool:
+        return False
+
+    is_narrow = is_tracing = _never
 
 
 def not_converted(method: Callable) -> Callable:
@@ -40,50 +46,12 @@ def not_converted(method: Callable) -> Callable:
     return torch.compiler.disable(method)
 
 
-def library_of(*arguments: Any) -> Library:
-    """The library that computes an update with these arguments."""
-    return "jax" if IS_JAX else library_for(*arguments)
-
-
-def computing_in(library: Library, variable: Any) -> AbstractContextManager:
-    """The context in which a library computes what a variable holds."""
-    return xp.computing_in(library, like=variable.value if IS_JAX else None)
-
-
-def update(metric: Any, add: Callable, *arguments: Any) -> None:
-    """Calls `add(*arguments)`, which adds to the variables of the metric.
-
-    In a program for a TPU, the variables get what it adds in 32 bits.
-    """
-    if not IS_JAX:
-        add(*arguments)
-        return
-    before = [variable.value for variable in metric.variables]
-    add(*arguments)
-    if is_tracing(*(variable.value for variable in metric.variables)):
-        from tfrankmetrics.keras.tpu import update_on_tpu
-
-        update_on_tpu(metric, add, before, arguments)
-
-
 def new(metric: Any, name: str, shape: tuple[int, ...]) -> Any:
     """A variable of zeros."""
     parts = (*shape, PARTS)
     return metric.add_weight(
         name=name, shape=parts, initializer="zeros", dtype="float32"
     )
-
-
-def is_tracing(*numbers: Array) -> bool:
-    """Whether JAX traces a function, or these numbers, so that values are unknown."""
-    if not IS_JAX:
-        return False
-    import jax.core
-    import jax.numpy
-
-    # Inside a traced function, a sum of constants is a tracer, too.
-    arrays = jax.numpy.add(0, 0), *numbers
-    return any(isinstance(each, jax.core.Tracer) for each in arrays)
 
 
 def numbers_of(variable: Any, library: Library) -> Array:
@@ -104,7 +72,7 @@ _LOCK = threading.Lock()
 
 def _added(variable: Any, amount: Array) -> list[Array]:
     """The parts of the numbers that a variable holds plus an amount."""
-    if IS_JAX and _is_in_32_bits():
+    if is_narrow():
         from tfrankmetrics.keras.tpu import sum_of_parts
 
         return sum_of_parts(variable.value, amount)
@@ -118,12 +86,6 @@ def _added(variable: Any, amount: Array) -> list[Array]:
     return parts
 
 
-def _is_in_32_bits() -> bool:
-    from tfrankmetrics.arrays.jax import is_narrow
-
-    return is_narrow()
-
-
 def _in_float32(numbers: Array) -> Array:
     """Float64 numbers, rounded to float32."""
     if IS_JAX:
@@ -134,19 +96,9 @@ def _in_float32(numbers: Array) -> Array:
     return xp.astype(numbers, xp.float32)
 
 
-def reset(variable: Any) -> None:
-    """Sets all numbers to 0."""
-    variable.assign(keras.ops.zeros(variable.shape, variable.dtype))
-
-
 def as_array(variable: Any) -> np.ndarray:
-    """The state that `restore` sets."""
+    """The state, which the variable can be set to again."""
     return xp.to_numpy(variable.value)
-
-
-def restore(variable: Any, state: np.ndarray) -> None:
-    """Sets a variable to its earlier state."""
-    variable.assign(state)
 
 
 def as_results(values: Array, dtype: Any) -> list[Any]:
