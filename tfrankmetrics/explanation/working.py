@@ -22,6 +22,7 @@ from tfrankmetrics.columns.read_column import as_objects
 from tfrankmetrics.compute.calls import for_functions_of
 from tfrankmetrics.compute.values import (
     apply_empty,
+    ranked_for,
     require_finite,
     with_labels_for,
     without_items,
@@ -162,8 +163,7 @@ def work_out(metric: AskedMetric, query: OneList) -> Working:
     lists = with_labels_for([measure], query.lists)
     lists = _in_library(measure, without_items(measure.left_out, lists))
     with quiet(), for_functions_of((measure,)):
-        ranked = lists.rank(measure.k, measure.tie_breaking)
-        ranked = dataclasses.replace(ranked, cutoffs=(measure.k,))
+        ((_, ranked),) = ranked_for([measure], lists)
         of_formula = measure.values(ranked)
         values, weights = apply_empty(measure, ranked, of_formula)
         values, weights = np.asarray(values), np.asarray(weights).reshape(1, 1)
