@@ -561,7 +561,7 @@ def test_a_gate_reads_the_weights_of_runs(capsys):
     assert (
         "Failed: opa of 'new' is worse than that of 'old' by 0.01 or more: its" in out
     )
-    assert f"gain is {1 / 22 - 21 / 22:.4f}" in out
+    assert f"improvement is {1 / 22 - 21 / 22:.4f}" in out
 
 
 GATE = ["-m", "mrr", "--gate", "not_worse", "--margin", "0.01"]

@@ -193,7 +193,7 @@ class ListData:
         """
         facts = Facts()
         for place, batch in enumerate(self._in_parts()):
-            request, lists = self._read(batch)
+            request, lists, y_true = self._read(batch)
             is_numpy = xp.library_of(*lists.arrays.values()) == "numpy"
             on_host = lists if is_numpy else lists.on_host()
             on_host.require_valid_values()
@@ -201,9 +201,9 @@ class ListData:
                 request = request.for_items_of(on_host)
             if place == 0:
                 on_host.warn_of_mistakes(
-                    batch.y_true, request.reads_judgments, self._is_whole
+                    y_true, request.reads_judgments, self._is_whole
                 )
-            facts += on_host.facts(batch.y_true, batch.mask, request.label_rules)
+            facts += on_host.facts(y_true, batch.mask, request.label_rules)
             if self._is_whole:
                 self._report(facts, "pass mask=labels >= 0")
             number, queries = int(lists.num_queries), batch.queries
@@ -228,7 +228,7 @@ class ListData:
         if self._lengths is not None:
             check_query("explain", query, len(self._lengths))
             batch, row = batch_of(batch, np.array([query])), 0
-        _, lists = self._read(batch)
+        _, lists, _ = self._read(batch)
         lists = lists.on_host()
         lists.require_valid_values()
         lists = with_labels_for(self.request.measures, lists)
@@ -244,15 +244,18 @@ class ListData:
         parts = parts_of(by_length, self._lengths, ELEMENTS_AT_A_TIME)
         return (batch_of(whole, part) for part in parts)
 
-    def _read(self, batch: Batch) -> tuple[Request, Lists]:
-        """The request with data about the items by position, and the checked lists."""
+    def _read(self, batch: Batch) -> tuple[Request, Lists, Any]:
+        """The request with data about the items by position, and the checked lists.
+
+        Also `y_true`, with numbers for ids.
+        """
         request, y_true, y_pred = self.request, batch.y_true, batch.y_pred
         if request.reads_items:
             request, y_true, y_pred = with_items_by_position(request, y_true, y_pred)
         if request.input_format.inputs == "ids":
             y_true, y_pred = as_integer_ids(y_true, y_pred, self._id_numbers)
         lists = request.read(y_true, y_pred, batch.sample_weight, batch.mask)
-        return request, lists
+        return request, lists, y_true
 
     def _report(self, facts: Facts, remedy: str) -> None:
         """Raises ValueError for signed labels, and warns of other mistakes."""
