@@ -18,7 +18,7 @@ IS_TENSORFLOW = BACKEND == "tensorflow"
 # The files that run with one backend. A file that is not here runs with each of them.
 # Most of those of TensorFlow do not depend on the backend.
 OF_TENSORFLOW = [
-    "alignment", "arrays", "backends", "call_map", "callbacks", "combiner",
+    "accumulator", "alignment", "arrays", "backends", "call_map", "callbacks", "combiner",
     "command", "compare", "containers", "conventions", "cost", "decisions",
     "declarations", "distribution", "docs", "documents", "explain",
     "extreme_values", "fuzz", "graph", "growth", "ids", "input_formats", "inputs",

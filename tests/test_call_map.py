@@ -44,6 +44,7 @@ CALLS = {
     "evaluate": lambda: tfr.evaluate(LABELS, SCORES, ["ndcg@2"]),
     "evaluate_rows": lambda: tfr.evaluate_rows([1, 1, 2], [1, 0, 1], [0.1, 0.2, 0.3], ["ndcg@2"]),
     "evaluate_run": lambda: tfr.evaluate_run(QRELS, RUN, ["ndcg@2"]),
+    "update": lambda: tfr.Accumulator(["ndcg@2"]).update(LABELS, SCORES),
     "update_state": update_state,
     "result": result(),
     "evaluate_retrieval": lambda: tfr.evaluate_retrieval(QUERIES, VECTORS, [0, 1], ["ndcg@2"]),

@@ -216,3 +216,98 @@ def test_transformations_of_an_update(target, request):
         assert transform(value)(labels, scores).tolist() == close(expected)
     # A metric is constant where no two items change places.
     assert not np.asarray(jax.grad(value, argnums=1)(labels[0], scores[0])).any()
+
+
+# Accumulator
+
+
+BATCHES = 4
+OF_BATCHES = [
+    np.concatenate([each] * 4).reshape(BATCHES, 6, *each.shape[1:])
+    for each in (LABELS[:, :9], SCORES[:, :9], WEIGHTS[:, 0])
+]
+OF_BATCHES[1] = RNG.normal(size=OF_BATCHES[1].shape).astype("float32")
+
+
+def in_scan(sums_of):
+    """The sums of all batches, side by side, which add up without rounding."""
+    return jax.lax.scan(lambda _, batch: (None, sums_of(*batch)), None, OF_BATCHES)[1]
+
+
+def in_carry(sums_of):
+    zeros = jax.numpy.zeros_like(sums_of(*[each[0] for each in OF_BATCHES]))
+
+    def add(sums, batch):
+        return sums + sums_of(*batch), None
+
+    return jax.lax.scan(add, zeros, OF_BATCHES)[0]
+
+
+def over_devices(sums_of):
+    """The sums of four devices, each of which has a batch."""
+    mesh = jax.sharding.Mesh(np.array(jax.devices()[:BATCHES]), ("device",))
+    split, same = jax.sharding.PartitionSpec("device"), jax.sharding.PartitionSpec()
+
+    def total(*batch):
+        return jax.lax.psum(sums_of(*batch), "device")
+
+    whole = (each.reshape(-1, *each.shape[2:]) for each in OF_BATCHES)
+    return jax.jit(jax.shard_map(total, mesh=mesh, in_specs=split, out_specs=same))(
+        *whole
+    )
+
+
+def in_pmap(sums_of):
+    def total(*batch):
+        return jax.lax.psum(sums_of(*batch), "device")
+
+    return jax.pmap(total, axis_name="device")(*OF_BATCHES)[0]
+
+
+@pytest.mark.parametrize(
+    ("add_up", "is_in_64_bits", "error"),
+    [
+        (in_scan, False, 1e-12),
+        (in_carry, True, 1e-12),
+        (in_pmap, True, 1e-12),
+        (over_devices, False, 1e-6),
+    ],
+)
+def test_sums_of_an_accumulator_add_up(add_up, is_in_64_bits, error):
+    """In 32 bits, JAX rounds what it adds up, and `add_sums` does not."""
+    accumulator = tfr.Accumulator(["mrr"], num_queries=True)
+    with jax.enable_x64(is_in_64_bits):
+        sums = add_up(jax.jit(accumulator.batch_sums))
+        accumulator.add_sums(sums)
+    whole = [each.reshape(-1, *each.shape[2:]) for each in OF_BATCHES]
+    labels, scores, weights = whole
+    accumulator.update(labels, scores, weights)  # with NumPy
+    expected = tfr.evaluate(
+        np.concatenate([labels, labels]),
+        np.concatenate([scores, scores]),
+        ["mrr"],
+        sample_weight=np.concatenate([weights, weights]),
+        num_queries=True,
+    )
+    assert accumulator.compute() == pytest.approx(expected, rel=error)
+
+
+def test_an_accumulator_of_a_catalog_and_of_mistakes():
+    options = {"metrics": ["mrr", "coverage@5"], "inputs": "catalog"}
+    accumulator = tfr.Accumulator(**options, num_items=20)
+    ids, scores = np.abs(IDS[:, :1]) % 20, OF_ITEMS[:, :20]
+    accumulator.add_sums(jax.jit(accumulator.batch_sums)(ids, scores))
+    expected = tfr.evaluate(ids, scores, **options)
+    assert accumulator.compute() == pytest.approx(expected, rel=1e-12)
+    with pytest.raises(ValueError, match="Pass num_items=V"):
+        tfr.Accumulator(**options).batch_sums(ids, scores)
+    swapped = tfr.Accumulator(["mrr"])
+    swapped.add_sums(
+        jax.jit(swapped.batch_sums)(RNG.random((6, 9)), abs(LABELS[:, :9]))
+    )
+    with pytest.warns(tfr.RankingWarning, match="Labels come before scores"):
+        swapped.compute()
+    sums = np.full(jax.eval_shape(swapped.batch_sums, LABELS, SCORES).shape, np.nan)
+    swapped.add_sums(sums)  # of invalid labels
+    with pytest.raises(ValueError, match="must be finite"):
+        swapped.compute()

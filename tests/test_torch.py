@@ -8,6 +8,9 @@ compute on the CPU. The expected values come from the same calls with arrays of 
 
 import collections
 import contextlib
+import pickle
+import subprocess
+import sys
 
 import keras
 import numpy as np
@@ -358,3 +361,165 @@ def test_a_list_may_mix_tensors_and_other_rows():
         labels, scores = [[1, 0], [0, 1]][::order], rows[::order]
         found = tfr.evaluate(labels, scores, ["mrr"], per_query=True)
         assert found["mrr"].tolist() == [0.5, 0.5]
+
+
+# Accumulator
+
+
+OF_ITEMS = ["ndcg@3", "coverage@3", "gini@3", "novelty@3"]
+LANGUAGES = RNG.choice(["de", "en", "fr"], 40)
+
+
+def rows_of(data, rows):
+    """Some queries of arrays, also in a dict; others stay as they are."""
+    if isinstance(data, dict):
+        return {name: rows_of(each, rows) for name, each in data.items()}
+    return data[rows] if isinstance(data, np.ndarray) else data
+
+
+@pytest.mark.filterwarnings("ignore:Relevant and recommended")
+@pytest.mark.parametrize("by", [None, LANGUAGES])
+@pytest.mark.parametrize("data", [*DATA, "subtopics"])
+def test_an_accumulator_waits_for_the_device_only_to_compute(data, by):
+    subtopics = np.stack([LABELS, LABELS[:, ::-1]], axis=2), SPECIAL, None, "labels"
+    y_true, y_pred, weights, inputs = {**DATA, "subtopics": subtopics}[data]
+    metrics = ["ndcg@5", "mrr", "recall@3"]
+    options = {"inputs": inputs}
+    if inputs != "labels":
+        options |= {"num_items": 30, "popularity": (np.arange(30) + 1) / 30}
+        metrics = [*metrics, *OF_ITEMS[1:]]
+    if data == "subtopics":
+        metrics = ["precision_ia@3"]
+    accumulator = tfr.Accumulator(metrics, num_queries=True, **options)
+    batches = []
+    for rows in np.split(RNG.permutation(40), [3, 20]):
+        batch = [rows_of(each, rows) for each in (y_true, y_pred, weights)]
+        batches.append((on_device(batch), None if by is None else by[rows]))
+    accumulator.update(*batches[0][0], by=batches[0][1])  # copies constants
+    with without_reads():
+        for batch, slices in batches[1:]:
+            accumulator.update(*batch, by=slices)
+    assert all(each.device.type == DEVICE for each in accumulator._totals.sums.values())
+    found = accumulator.compute()
+    expected = tfr.evaluate(
+        *(y_true, y_pred, metrics), sample_weight=weights, by=by, num_queries=True, **options
+    )  # fmt: skip
+    if by is not None:
+        assert found.num_queries == expected.num_queries
+        for language in expected:
+            assert_same(found[language], expected[language])
+        found, expected = found.whole, expected.whole
+    assert_same(found, expected)
+
+
+def test_an_accumulator_adds_what_the_device_and_numpy_have_computed():
+    found = tfr.Accumulator(["mrr"])
+    for rows, of in [([0, 2, 5], on_device), (range(6, 40), np.asarray)] * 2:
+        found.update(of(LABELS[rows]), of(SCORES[rows]))
+        found = pickle.loads(pickle.dumps(found))
+    rows = [0, 2, 5, *range(6, 40)]
+    assert_same(found.compute(), tfr.evaluate(LABELS[rows], SCORES[rows], ["mrr"]))
+
+
+def test_an_accumulator_reports_what_the_device_has_found():
+    swapped = tfr.Accumulator(["ndcg@3"])
+    swapped.update(*on_device([RNG.random((9, 5)), np.abs(LABELS[:9, :5])]))
+    with pytest.warns(tfr.RankingWarning, match="Labels come before scores"):
+        swapped.compute()
+    for label, weight in ((np.nan, 1.0), (1.0, -1.0)):
+        invalid = tfr.Accumulator(["mrr"])
+        data = np.array([[label, 0]]), np.array([[2.0, 1]]), np.array([weight])
+        invalid.update(*on_device([*data]))
+        with pytest.raises(ValueError, match="computed on a device"):
+            invalid.compute()
+
+
+PROCESSES = """
+import sys
+
+import numpy as np
+import torch.distributed
+import torch.multiprocessing
+
+from tfrankmetrics import Accumulator, evaluate
+
+RNG = np.random.default_rng(0)
+LABELS, SCORES = RNG.integers(0, 3, (30, 8)), RNG.random((30, 8))
+BY = np.repeat(["de", "en", "fr"], 10)  # each process lacks some
+IDS = {str(id): [str(each) for each in RNG.permutation(20)[:4]] for id in range(12)}
+
+
+def queries_of(rank, size):
+    # The last process of four has no query.
+    return range(rank, 30, min(size, 3)) if rank < 3 else range(0)
+
+
+def check(rank, size, group):
+    found, sliced = Accumulator(["mrr", "ndcg@5"]), Accumulator(["mrr", "ndcg@5"])
+    for query in queries_of(rank, size):
+        data = LABELS[[query]], SCORES[[query]]
+        found.update(*data)
+        if BY[query] == "de" or rank > 0 or size == 1:
+            sliced.update(*data, by=BY[[query]])
+    counted = [
+        query
+        for process in range(size)
+        for query in queries_of(process, size)
+        if BY[query] == "de" or process > 0 or size == 1
+    ]
+    found.all_reduce(group)
+    assert_close(found.compute(), evaluate(LABELS, SCORES, ["mrr", "ndcg@5"]))
+    sliced.all_reduce(group)
+    data = LABELS[counted], SCORES[counted]
+    expected = evaluate(*data, ["mrr", "ndcg@5"], by=BY[counted])
+    assert [*sliced.compute()] == [*expected]
+    for key in expected:
+        assert_close(sliced.compute()[key], expected[key])
+    options = {"metrics": ["coverage", "gini"], "inputs": "ids", "num_items": 20}
+    items = Accumulator(**options)
+    for query in queries_of(rank, size):
+        if str(query) in IDS:
+            items.update([["1"]], [IDS[str(query)]])
+    items.all_reduce(group)
+    assert_close(items.compute(), evaluate([["1"]] * 12, [*IDS.values()], **options))
+
+
+def assert_close(found, expected):
+    assert found.keys() == expected.keys()
+    np.testing.assert_allclose([*found.values()], [*expected.values()], rtol=1e-12)
+
+
+def work(rank, store):
+    torch.distributed.init_process_group(
+        "gloo", init_method=f"file://{store}", rank=rank, world_size=4
+    )
+    for size in (1, 2, 4):
+        group = torch.distributed.new_group(range(size))
+        if rank < size:
+            check(rank, size, group)
+    other = Accumulator(["mrr"] if rank else ["map"])
+    try:
+        other.all_reduce()
+    except ValueError as error:
+        assert "with the same metrics" in str(error)
+        if rank == 0:
+            print("All values are equal, and other metrics are refused")
+    assert "keras" not in sys.modules
+
+
+if __name__ == "__main__":
+    torch.multiprocessing.start_processes(work, (sys.argv[1],), 4, start_method="fork")
+"""
+
+
+def test_accumulators_of_processes_add_up(tmp_path):
+    script = tmp_path / "processes.py"
+    script.write_text(PROCESSES)
+    done = subprocess.run(
+        [sys.executable, str(script), str(tmp_path / "store")],
+        capture_output=True,
+        text=True,
+    )
+    expected = "All values are equal, and other metrics are refused\n"
+    assert done.stdout == expected, done.stderr
+    assert done.returncode == 0, done.stderr

@@ -6,6 +6,7 @@ from tfrankmetrics.callbacks.rows_callback import EvaluateRows
 from tfrankmetrics.comparison.compare import compare
 from tfrankmetrics.comparison.comparison import Comparison
 from tfrankmetrics.conventions import CONVENTIONS
+from tfrankmetrics.evaluation.accumulator import Accumulator
 from tfrankmetrics.evaluation.evaluate import evaluate
 from tfrankmetrics.evaluation.evaluate_rows import evaluate_rows
 from tfrankmetrics.evaluation.evaluate_run import evaluate_run
@@ -92,6 +93,7 @@ __all__ = [
     "CONVENTIONS",
     "DCG",
     "NDCG",
+    "Accumulator",
     "AlphaDCG",
     "AttentionWeightedRankFairness",
     "AverageRelevancePosition",

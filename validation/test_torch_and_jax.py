@@ -43,6 +43,14 @@ def in_bfloat16_of_jax(array):
 
 KINDS = [torch.tensor, with_gradient, in_bfloat16_of_torch]
 KINDS += [jnp.asarray, in_bfloat16_of_jax]
+
+
+def accumulated(*batch):
+    accumulator = tfr.Accumulator(NAMES)
+    accumulator.update(*batch)
+    return accumulator.compute()
+
+
 CALLS = {
     "lists of ids": lambda of: tfr.evaluate_run(
         {"q": of(np.array([1, 2]))}, {"q": of(np.array([3, 1]))}, NAMES
@@ -65,6 +73,7 @@ CALLS = {
             of(QUERIES), of(LABELS.ravel()), of(SCORES.ravel()), NAMES, by=of(QUERIES)
         ).whole
     ),
+    "a batch": lambda of: accumulated(of(LABELS), of(SCORES), of(LABELS[:, 0] + 1)),
     "retrieval": lambda of: tfr.evaluate_retrieval(
         of(SCORES), of(LABELS), of(np.array([1, 0])), NAMES, exclude=of(IDS[:, 1:] // 2)
     ),
@@ -140,9 +149,9 @@ def test_sparse_tensors_are_an_error(sparse):
             call()
 
 
-def test_two_processes_of_the_documentation_have_the_value_of_one(tmp_path):
-    page = GUIDE / "backends.md"
-    (block,) = blocks_of(page, "py", containing="torch.distributed")
+@pytest.mark.parametrize("page", ["backends.md", "accumulate.md"])
+def test_two_processes_of_the_documentation_have_the_value_of_one(page, tmp_path):
+    (block,) = blocks_of(GUIDE / page, "py", containing="torch.distributed")
     script = tmp_path / "script.py"
     script.write_text(block["code"])
     torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
@@ -153,6 +162,11 @@ def test_two_processes_of_the_documentation_have_the_value_of_one(tmp_path):
         text=True,
     )
     assert done.stdout == block["shown"], done.stderr
+
+
+@pytest.mark.parametrize("section", ["PyTorch", "JAX"])
+def test_own_loops_in_the_documentation(section):
+    run_blocks(GUIDE / "accumulate.md", "py", section)
 
 
 def test_retrieval_in_the_documentation():

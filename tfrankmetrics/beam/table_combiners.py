@@ -18,9 +18,9 @@ from tfrankmetrics.columns.numbered_ids import Ids, kind_of_type
 from tfrankmetrics.columns.read_column import exact_scores
 from tfrankmetrics.columns.slices import in_order
 from tfrankmetrics.compute.combiner import (
-    Accumulator,
     Combiner,
     Evaluated,
+    WorkerState,
     means_and_number,
 )
 from tfrankmetrics.compute.computed import Computed
@@ -87,7 +87,7 @@ class TableCombiner(Combiner, beam.CombineFn):
         combiner._has_windows = True
         return combiner
 
-    def evaluated(self, accumulator: Accumulator) -> Evaluated:
+    def evaluated(self, accumulator: WorkerState) -> Evaluated:
         """The metrics of the waiting queries that are included."""
         # For `output`, which raises an error if there are several.
         types = {type(query.id) for query in accumulator.waiting}
@@ -97,7 +97,7 @@ class TableCombiner(Combiner, beam.CombineFn):
         return Evaluated(ids, slices, values, weights)
 
     def output(
-        self, accumulator: Accumulator
+        self, accumulator: WorkerState
     ) -> tuple[list[dict[str, Any]], Counter[str]]:
         """The rows of the result, of all queries first. Raises ValueError for data."""
         if len(accumulator.kinds) > 1:
@@ -120,12 +120,12 @@ class TableCombiner(Combiner, beam.CombineFn):
         return rows, accumulator.counts
 
     def _values_of_waiting(
-        self, accumulator: Accumulator
+        self, accumulator: WorkerState
     ) -> tuple[list[GroupedQuery], np.ndarray, np.ndarray]:
         """The included queries, and values and weights of each, `[metrics, B]`."""
         raise NotImplementedError
 
-    def _report_mistakes(self, accumulator: Accumulator) -> None:
+    def _report_mistakes(self, accumulator: WorkerState) -> None:
         """Raises errors, and warns, for mistakes that only all data together show."""
         raise NotImplementedError
 
@@ -172,7 +172,7 @@ class RowsCombiner(TableCombiner):
         return GroupedQuery(query, columns, [], *of_query), len(labels)
 
     def _values_of_waiting(
-        self, accumulator: Accumulator
+        self, accumulator: WorkerState
     ) -> tuple[list[GroupedQuery], np.ndarray, np.ndarray]:
         waiting = accumulator.waiting
         labels, scores = (
@@ -191,7 +191,7 @@ class RowsCombiner(TableCombiner):
             computed.add(*part)
         return waiting, *computed.by_query(len(waiting))
 
-    def _report_mistakes(self, accumulator: Accumulator) -> None:
+    def _report_mistakes(self, accumulator: WorkerState) -> None:
         warn_of(accumulator.facts, Asked(self.rules))
         refuse_signed_labels(accumulator.facts, "drop these rows")
 
@@ -224,7 +224,7 @@ class RunCombiner(TableCombiner):
         return GroupedQuery(query, judged[:2], predicted, *of_query), number
 
     def _values_of_waiting(
-        self, accumulator: Accumulator
+        self, accumulator: WorkerState
     ) -> tuple[list[GroupedQuery], np.ndarray, np.ndarray]:
         waiting = accumulator.waiting
         judged = _table_of("qrels", waiting, [query.judged for query in waiting])
@@ -255,7 +255,7 @@ class RunCombiner(TableCombiner):
         queries = [*itertools.compress(queries, counted)]
         return queries, values[:, counted], weights[:, counted]
 
-    def _report_mistakes(self, accumulator: Accumulator) -> None:
+    def _report_mistakes(self, accumulator: WorkerState) -> None:
         counts = RunCounts._make(accumulator.counts[name] for name in RunCounts._fields)
         counts = counts._replace(missing_queries=self._policies.missing_queries)
         if counts.queries == counts.without_predictions:

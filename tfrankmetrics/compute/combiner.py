@@ -35,7 +35,7 @@ class Evaluated(NamedTuple):
 
 
 @dataclasses.dataclass
-class Accumulator:
+class WorkerState:
     """The sums of each slice, and the queries that are not added yet.
 
     Only queries of one worker wait: others receive the rest.
@@ -72,19 +72,19 @@ class Combiner:
         """A query that Beam passes, and the number of its items."""
         raise NotImplementedError
 
-    def evaluated(self, accumulator: Accumulator) -> Evaluated:
+    def evaluated(self, accumulator: WorkerState) -> Evaluated:
         """The metrics of the queries that wait."""
         raise NotImplementedError
 
-    def output(self, accumulator: Accumulator) -> Any:
+    def output(self, accumulator: WorkerState) -> Any:
         """The result, when all queries are added up."""
         raise NotImplementedError
 
-    def create_accumulator(self) -> Accumulator:
+    def create_accumulator(self) -> WorkerState:
         """No queries yet."""
-        return Accumulator()
+        return WorkerState()
 
-    def add_input(self, accumulator: Accumulator, element: Any) -> Accumulator:
+    def add_input(self, accumulator: WorkerState, element: Any) -> WorkerState:
         """Adds one query."""
         query, num_items = self.query(element)
         accumulator.waiting.append(query)
@@ -94,9 +94,9 @@ class Combiner:
             self._add_up(accumulator)
         return accumulator
 
-    def merge_accumulators(self, accumulators: Iterable[Accumulator]) -> Accumulator:
+    def merge_accumulators(self, accumulators: Iterable[WorkerState]) -> WorkerState:
         """The sums of several workers as one."""
-        merged = Accumulator()
+        merged = WorkerState()
         for each in accumulators:
             self._add_up(each)
             merged.add(each.sums)
@@ -106,22 +106,22 @@ class Combiner:
             merged.mistake = merged.mistake or each.mistake
         return merged
 
-    def compact(self, accumulator: Accumulator) -> Accumulator:
+    def compact(self, accumulator: WorkerState) -> WorkerState:
         """Only sums are sent to other workers, no queries."""
         self._add_up(accumulator)
         return accumulator
 
-    def extract_output(self, accumulator: Accumulator) -> Any:
+    def extract_output(self, accumulator: WorkerState) -> Any:
         """The result. Raises ValueError for data that show a mistake."""
         self._add_up(accumulator)
         return self.output(accumulator)
 
-    def sums_of_all(self, accumulator: Accumulator) -> np.ndarray:
+    def sums_of_all(self, accumulator: WorkerState) -> np.ndarray:
         """The sums of all queries."""
         none = np.zeros((len(self.named), 0))
         return sum(accumulator.sums.values(), exact_sums_of(none, none))
 
-    def _add_up(self, accumulator: Accumulator) -> None:
+    def _add_up(self, accumulator: WorkerState) -> None:
         if not accumulator.waiting:
             return
         ids, slices, values, weights = self.evaluated(accumulator)

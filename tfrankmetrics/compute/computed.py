@@ -48,7 +48,7 @@ class Computed:
                 self._segments = np.zeros(len(counted), np.int64)
                 self._segments[counted] = slices.of_query
         none = np.zeros((self._num_segments, 1))
-        self._exposures = {n: none for n, m in named.items() if m.declaration.value}
+        self.exposures = {n: none for n, m in named.items() if m.declaration.value}
 
     def add(
         self, named: Mapping[str, Measure], lists: Lists, queries: np.ndarray
@@ -56,8 +56,8 @@ class Computed:
         """Computes some metrics of queries, whose positions among all are `queries`."""
         columns = call_compiled(values_and_weights, tuple(named.values()), lists)
         self._parts.append(([*named], queries, [*map(xp.to_numpy, columns)]))
-        if self._exposures:
-            names = [name for name in self._exposures if name in named]
+        if self.exposures:
+            names = [name for name in self.exposures if name in named]
             self._add_exposures(names, lists, queries)
 
     def _add_exposures(
@@ -73,7 +73,7 @@ class Computed:
         with quiet():
             of_part = exposures(measures, lists, segments, self._num_segments)
         for name, each in zip(names, of_part, strict=True):
-            self._exposures[name] = self._exposures[name] + xp.to_numpy(each)
+            self.exposures[name] = self.exposures[name] + xp.to_numpy(each)
 
     def by_query(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """The values and weights of all queries, of this number, `[metrics, number]`.
@@ -94,7 +94,7 @@ class Computed:
         NaN without any exposure.
         """
         values = {}
-        for name, exposure in self._exposures.items():
+        for name, exposure in self.exposures.items():
             total = exposure.sum(axis=0) if segment is None else exposure[segment]
             values[name] = math.nan
             if total.any():

@@ -11,12 +11,14 @@ of the items, two items a row, for each metric with one value over all queries.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
+from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.compute.exposures import exposures
 from tfrankmetrics.compute.values import values_and_weights
 from tfrankmetrics.inputs.lists import Lists
@@ -87,9 +89,38 @@ def weighted_sums_and_queries(measures: Sequence[Measure], lists: Lists) -> Arra
     `[rows + 1, 2]`. A query is counted if it is included in any of the measures.
     """
     sums, weights = _sums_and_weights(measures, lists)
-    is_counted = xp.any(xp.not_equal(weights, 0), axis=0)
-    number = xp.sum(xp.astype(is_counted, xp.float64))
-    return xp.concat([sums, xp.full([1, 2], number)], axis=0)
+    return xp.concat([sums, _number_of_queries(weights)], axis=0)
+
+
+def sums_by_slice(
+    values: Array,
+    weights: Array,
+    of_items: Sequence[Array],
+    slices: Slices | None,
+) -> dict[tuple, Array]:
+    """The sums over the queries of each slice, `weighted_sums_and_queries` of each.
+
+    Args:
+        values: The values of queries, `[measures, B]`.
+        weights: Their weights.
+        of_items: What `exposures` returns for these slices.
+        slices: The slices of the queries. None for one slice, whose key is `()`.
+    """
+    pairs = [*map(_in_pairs, of_items)]
+    keys, places = [()], [slice(None)]
+    if slices is not None:
+        keys = slices.keys
+        order, places = slices.grouped()
+        values, weights = (xp.take(each, order, axis=1) for each in (values, weights))
+    sums = {}
+    for number, (key, place) in enumerate(zip(keys, places, strict=True)):
+        rows = [sums_of(values[:, place], weights[:, place])]
+        for each in pairs:
+            size = each.shape[0] // len(keys)
+            rows.append(each[number * size : (number + 1) * size])
+        rows.append(_number_of_queries(weights[:, place]))
+        sums[key] = xp.concat(rows, axis=0)
+    return sums
 
 
 def _sums_and_weights(measures: Sequence[Measure], lists: Lists) -> tuple[Array, Array]:
@@ -97,12 +128,49 @@ def _sums_and_weights(measures: Sequence[Measure], lists: Lists) -> tuple[Array,
     sums = sums_of(values, weights)
     over_all = [each for each in measures if each.declaration.value is not None]
     if over_all:
-        of_items = [
-            xp.reshape(xp.pad(each, [[0, 0], [0, each.shape[1] % 2]]), [-1, 2])
-            for each in exposures(over_all, lists)
-        ]
+        of_items = map(_in_pairs, exposures(over_all, lists))
         sums = xp.concat([sums, *of_items], axis=0)
     return sums, weights
+
+
+def _number_of_queries(weights: Array) -> Array:
+    """The number of queries included in any measure, twice, `[1, 2]`."""
+    is_counted = xp.any(xp.not_equal(weights, 0), axis=0)
+    return xp.full([1, 2], xp.sum(xp.astype(is_counted, xp.float64)))
+
+
+def _in_pairs(exposure: Array) -> Array:
+    """The exposure of the items in each segment, `[S, V]`, with two items a row."""
+    padded = xp.pad(exposure, [[0, 0], [0, exposure.shape[1] % 2]])
+    return xp.reshape(padded, [-1, 2])
+
+
+def with_items_at(
+    positions: Sequence[int], measures: Sequence[Measure], sums: np.ndarray
+) -> np.ndarray:
+    """The sums `[rows, 2]`, with the exposure of the item i at `positions[i]`."""
+    moved, start = sums.copy(), len(measures)
+    for measure in measures:
+        if size := _rows_of_items(measure):
+            rows = slice(start, start + size)
+            exposure = np.zeros(2 * size)
+            exposure[[*positions]] = np.ravel(sums[rows])[: len(positions)]
+            moved[rows] = exposure.reshape(-1, 2)
+            start += size
+    return moved
+
+
+def in_float32_parts(numbers: Array) -> list[Array]:
+    """Three arrays of float32, whose sum is float64 numbers of up to 3.4e38."""
+    rest, parts = numbers, []
+    for _ in range(3):  # float32 has 24 bits, and float64 53
+        part = rest
+        if xp.library_of(rest) == "jax":
+            # XLA may drop a pair of casts, but not this operation.
+            part = sys.modules["jax"].lax.reduce_precision(rest, 8, 23)
+        parts.append(xp.astype(part, xp.float32))
+        rest = rest - xp.astype(parts[-1], xp.float64)
+    return parts
 
 
 def results(measures: Sequence[Measure], sums: Array) -> Array:

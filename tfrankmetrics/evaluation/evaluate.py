@@ -14,6 +14,7 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arguments import ArrayLike, SlicesLike
+from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.compute.computed import Computed, Part
 from tfrankmetrics.compute.values import with_labels_for
@@ -38,7 +39,7 @@ from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.rules import check_query
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
+    from typing_extensions import Self, Unpack
 
 
 def evaluate(
@@ -138,6 +139,13 @@ def evaluate(
 
 def evaluate_lists(data: ListData) -> dict[str, Any] | SlicedValues:
     """`evaluate` for a request: computes and shapes the result."""
+    computed, slices = compute_lists(data)
+    found = computed.by_query(data.num_queries)
+    return data.request.result(computed, *found, slices)
+
+
+def compute_lists(data: ListData) -> tuple[Computed, Slices | None]:
+    """The metrics of all lists, and the slices of these."""
     request, computed = data.request, None
     slices = request.slices_of_queries(None)
     for named, lists, queries in data.parts():
@@ -145,9 +153,9 @@ def evaluate_lists(data: ListData) -> dict[str, Any] | SlicedValues:
         computed.add(named, lists, queries)
     if computed is None:
         raise ValueError("A dataset must have at least one batch. Received: none.")
-    number = data.num_queries
-    slices = None if slices is None else request.slices_of_queries(number)
-    return request.result(computed, *computed.by_query(number), slices)
+    if slices is not None:  # now that the number of queries is known
+        slices = request.slices_of_queries(data.num_queries)
+    return computed, slices
 
 
 class ListData:
@@ -170,18 +178,20 @@ class ListData:
         """
         self.request, self.num_queries = request, 0  # those of the parts so far
         self._batches, self._lengths, self._is_whole = batches, lengths, is_whole
-        self._id_numbers = IdNumbers()
+        self.id_numbers = IdNumbers()
 
     @classmethod
     def of_arrays(
         cls, request: Request, y_true: Any, y_pred: Any, mask: Any, sample_weight: Any
-    ) -> ListData:
+    ) -> Self:
         """Arrays with a row for each query, in the order of one index."""
         inputs = request.input_format.inputs
         given = {"y_true": y_true, "y_pred": y_pred, "mask": mask}
         given |= {"sample_weight": sample_weight, "by": request.by}
         given = aligned_lists(inputs, given)
-        request = dataclasses.replace(request, by=given.pop("by"))
+        by = given.pop("by")
+        if by is not None:
+            request = dataclasses.replace(request, by=by)
         whole = Batch(**given)
         lengths = lengths_if_unequal(whole.y_true, whole.y_pred, inputs)
         return cls(request, [whole], lengths, is_whole=lengths is None)
@@ -200,9 +210,7 @@ class ListData:
             if request.reads_items:
                 request = request.for_items_of(on_host)
             if place == 0:
-                on_host.warn_of_mistakes(
-                    y_true, request.reads_judgments, self._is_whole
-                )
+                self._warn_of_first(on_host, y_true)
             facts += on_host.facts(y_true, batch.mask, request.label_rules)
             if self._is_whole:
                 self._report(facts, "pass mask=labels >= 0")
@@ -233,7 +241,7 @@ class ListData:
         lists.require_valid_values()
         lists = with_labels_for(self.request.measures, lists)
         check_query("explain", row, int(lists.num_queries))
-        return list_of_query(lists, row, query, self._id_numbers.ids())
+        return list_of_query(lists, row, query, self.id_numbers.ids())
 
     def _in_parts(self) -> Iterable[Batch]:
         """The batches, or parts of one whose lists have similar lengths."""
@@ -253,9 +261,14 @@ class ListData:
         if request.reads_items:
             request, y_true, y_pred = with_items_by_position(request, y_true, y_pred)
         if request.input_format.inputs == "ids":
-            y_true, y_pred = as_integer_ids(y_true, y_pred, self._id_numbers)
+            y_true, y_pred = as_integer_ids(y_true, y_pred, self.id_numbers)
         lists = request.read(y_true, y_pred, batch.sample_weight, batch.mask)
         return request, lists, y_true
+
+    def _warn_of_first(self, lists: Lists, y_true: Any) -> None:
+        """Warns of mistakes that the first batch shows."""
+        reads_judgments = self.request.reads_judgments
+        lists.warn_of_mistakes(y_true, reads_judgments, self._is_whole)
 
     def _report(self, facts: Facts, remedy: str) -> None:
         """Raises ValueError for signed labels, and warns of other mistakes."""

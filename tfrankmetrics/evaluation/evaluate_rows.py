@@ -150,12 +150,17 @@ def evaluate_rows(
 
 def evaluate_table(request: Request, data: RowData) -> dict[str, Any] | SlicedValues:
     """`evaluate_rows` for a request: computes and shapes the result."""
-    request, data = data.with_items(request)
+    computed = compute_rows(*data.with_items(request))
+    of_queries = computed.by_query(len(data.ids))
+    return request.result(computed, *of_queries, data.slices, data.ids)
+
+
+def compute_rows(request: Request, data: RowData) -> Computed:
+    """The metrics of the rows of all queries."""
     computed = Computed(request.named, data.slices)
     for part in data.parts(request.named):
         computed.add(*part)
-    of_queries = computed.by_query(len(data.ids))
-    return request.result(computed, *of_queries, data.slices, data.ids)
+    return computed
 
 
 class RowData(NamedTuple):
@@ -176,6 +181,16 @@ class RowData(NamedTuple):
         cls, request: Request, columns: dict[str, Any], data: Any, groups: Any
     ) -> RowData:
         """Checked columns of numbers, and the queries by their ids or by groups."""
+        table, facts = cls.with_facts(request, columns, data, groups)
+        refuse_signed_labels(facts, "drop these rows")
+        warn_of(facts, Asked(request.label_rules))
+        return table
+
+    @classmethod
+    def with_facts(
+        cls, request: Request, columns: dict[str, Any], data: Any, groups: Any
+    ) -> tuple[RowData, Facts]:
+        """The same data, and the facts that show mistakes in them."""
         name = columns["scores"]
         score_name = name if isinstance(name, str) else getattr(name, "name", None)
         given = columns_of_rows(request, data, columns)
@@ -205,7 +220,7 @@ class RowData(NamedTuple):
         else:
             ids, queries = queries_of_groups(groups, len(columns["labels"]))
         table = cls(columns, ids, queries)
-        table.check_values(request, score_name)
+        facts = table.checked_facts(request, score_name)
         if groups is None:
             warn_if_ids_are_fractions(ids)
             warn_if_queries_are_labels(ids, columns["labels"])
@@ -217,7 +232,7 @@ class RowData(NamedTuple):
         if items is not None:
             items = number_ids("item ids", [items])
             table.require_items(items)
-        return table._replace(items=items, slices=slices)
+        return table._replace(items=items, slices=slices), facts
 
     def with_items(self, request: Request) -> tuple[Request, RowData]:
         """The request and the data with items by position, if the rows have items."""
@@ -265,8 +280,8 @@ class RowData(NamedTuple):
             facts += facts_of_ranks(scores, lists, score_name)
         return facts + Facts.of_lengths(self.queries.lengths)
 
-    def check_values(self, request: Request, score_name: Any) -> None:
-        """Raises ValueError for invalid values, and warns of mistakes."""
+    def checked_facts(self, request: Request, score_name: Any) -> Facts:
+        """The facts of all rows. Raises ValueError for invalid values."""
         rules = request.label_rules
         labels, weights = self.columns["labels"], self.columns.get("sample_weight")
         require_labels(labels)
@@ -280,8 +295,7 @@ class RowData(NamedTuple):
                     of_part = labels[rows]
                     judged = exists & (of_part >= 0)
                     facts += Facts.of_weights(of_part, weights[rows], judged)
-        refuse_signed_labels(facts, "drop these rows")
-        warn_of(facts, Asked(rules))
+        return facts
 
     def require_items(self, items: Ids) -> None:
         """Raises ValueError unless each row has an item, once in a query."""

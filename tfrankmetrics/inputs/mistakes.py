@@ -100,7 +100,8 @@ def _reaches(threshold: float, labels: Array) -> Array:
 
 def conditions_of_lengths(lengths: Array) -> Array:
     """The conditions `OF_LENGTHS` of lists with these numbers of items, `[2, B]`."""
-    return lengths > np.array([[0], [1]], xp.dtype_of(lengths))
+    lowest = np.array([[0], [1]], xp.dtype_of(lengths))
+    return lengths > xp.asarray(lowest, like=lengths)
 
 
 def conditions_of_weights(

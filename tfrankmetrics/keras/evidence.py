@@ -90,11 +90,14 @@ class Evidence:
             counts.append(xp.zeros([1], xp.float64, like=counts[0]))
         return xp.reshape(xp.concat(counts, axis=0), [self.num_rows, 2])
 
+    def facts(self, numbers: np.ndarray) -> Facts:
+        """The facts by name, from the numbers of `counted_in`."""
+        # A last number may only fill its row.
+        return Facts(zip(self._names, np.ravel(numbers).tolist(), strict=False))
+
     def warn(self, numbers: np.ndarray, name: str) -> None:
         """Warns of the mistakes that the facts show, for the metric of this name."""
-        # A last number may only fill its row.
-        facts = Facts(zip(self._names, np.ravel(numbers).tolist(), strict=False))
-        facts += self.uncounted
+        facts = self.facts(numbers) + self.uncounted
         where = f" in {name!r}, among the first items of each batch"
         asked = Asked(self._rules, where, warned=self.warned)
         warn_of(facts, asked)

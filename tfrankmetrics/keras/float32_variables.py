@@ -17,11 +17,12 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array, Library
+from tfrankmetrics.compute.sums import in_float32_parts
 from tfrankmetrics.keras.backends import library_of_metrics
 from tfrankmetrics.keras.bases import keras
 
 IS_JAX = library_of_metrics() == "jax"
-PARTS = 3  # float32 has 24 bits, and float64 53
+PARTS = 3  # of `in_float32_parts`
 
 if IS_JAX:
     from tfrankmetrics.arrays.jax import is_narrow, is_tracing
@@ -79,21 +80,7 @@ def _added(variable: Any, amount: Array) -> list[Array]:
     numbers = numbers_of(variable, xp.library_of(amount))
     if xp.library_of(amount) == "torch":  # the metric may be on another device
         amount = amount.to(numbers.device)
-    rest, parts = numbers + amount, []
-    for _ in range(PARTS):
-        parts.append(_in_float32(rest))
-        rest = rest - xp.astype(parts[-1], xp.float64)
-    return parts
-
-
-def _in_float32(numbers: Array) -> Array:
-    """Float64 numbers, rounded to float32."""
-    if IS_JAX:
-        import jax
-
-        # XLA may drop a pair of casts, but not this operation.
-        numbers = jax.lax.reduce_precision(numbers, exponent_bits=8, mantissa_bits=23)
-    return xp.astype(numbers, xp.float32)
+    return in_float32_parts(numbers + amount)
 
 
 def as_array(variable: Any) -> np.ndarray:

@@ -186,6 +186,31 @@ def _verb(singular: str, number: int) -> str:
     return singular if number == 1 else plural[singular]
 
 
+# The metrics of some queries, and the number of these.
+ValuesAndNumber = tuple[Values, int]
+
+
+def sliced_values(
+    named: Mapping[str, Measure],
+    values: np.ndarray,
+    weights: np.ndarray,
+    slices: Slices,
+    computed: Computed,
+    counts: RunCounts | None = None,
+) -> SlicedValues:
+    """The metrics of each slice, from the values and weights `[metrics, B]`."""
+    means = means_of(named, values, weights) | computed.over_all()
+    whole = Values(means), count_queries(weights)
+    order, places = slices.grouped()
+    values, weights = values.take(order, axis=1), weights.take(order, axis=1)
+    of_slices = {}
+    for number, (key, place) in enumerate(zip(slices.keys, places, strict=True)):
+        part = weights[:, place]
+        means = means_of(named, values[:, place], part) | computed.over_all(number)
+        of_slices[key] = Values(means), count_queries(part)
+    return SlicedValues(slices.names, whole, of_slices, counts)
+
+
 class SlicedValues(ShownAsTable, Mapping):
     """The metrics of each slice of the queries, and of all.
 
@@ -213,26 +238,17 @@ class SlicedValues(ShownAsTable, Mapping):
 
     def __init__(
         self,
-        named: Mapping[str, Measure],
-        values: np.ndarray,
-        weights: np.ndarray,
-        slices: Slices,
-        computed: Computed,
+        by: tuple[str, ...],
+        whole: ValuesAndNumber,
+        slices: Mapping[tuple, ValuesAndNumber],
         counts: RunCounts | None = None,
     ):
-        self.by, self.counts = slices.names, counts
-        self.whole = Values(means_of(named, values, weights) | computed.over_all())
-        order, places = slices.grouped()
+        self.by, self.counts = by, counts
+        self.whole, self._all_queries = whole
         self._values, self.num_queries = {}, {}
-        values, weights = values.take(order, axis=1), weights.take(order, axis=1)
-        for number, (key, place) in enumerate(zip(slices.keys, places, strict=True)):
+        for key, of_slice in slices.items():
             name = key[0] if len(key) == 1 else key
-            part = weights[:, place]
-            self._values[name] = Values(
-                means_of(named, values[:, place], part) | computed.over_all(number)
-            )
-            self.num_queries[name] = count_queries(part)
-        self._all_queries = count_queries(weights)
+            self._values[name], self.num_queries[name] = of_slice
 
     def __getitem__(self, key: Any) -> dict[str, float]:
         if key not in self._values:

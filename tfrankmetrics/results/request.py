@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from tfrankmetrics.arrays import Library
 from tfrankmetrics.columns.numbered_ids import Ids
 from tfrankmetrics.columns.slices import (
     Slices,
@@ -44,6 +45,7 @@ from tfrankmetrics.results.metric_values import (
     RunCounts,
     SlicedValues,
     Values,
+    sliced_values,
 )
 from tfrankmetrics.rules import check_option, listed
 
@@ -89,7 +91,21 @@ class Request:
     def read(self, y_true: Any, y_pred: Any, weights: Any, mask: Any) -> Any:
         """The checked lists of arrays, with scores of which the highest ranks first."""
         refuse_negative_weights(weights)
-        lists: Any = self.input_format.read(y_true, y_pred, weights, mask)
+        return self.read_unchecked(y_true, y_pred, weights, mask)
+
+    def read_unchecked(
+        self,
+        y_true: Any,
+        y_pred: Any,
+        weights: Any,
+        mask: Any,
+        library: Library | None = None,
+    ) -> Any:
+        """As `read`, in which a negative weight is NaN, and no number is looked at.
+
+        `library` computes with the lists, as in `InputFormat.read`.
+        """
+        lists: Any = self.input_format.read(y_true, y_pred, weights, mask, library)
         if not self.lower_is_better:
             return lists
         if "scores" not in lists.arrays:
@@ -166,7 +182,7 @@ class Request:
         if not self.per_query:
             if slices is not None:
                 given = self.named, values, weights, slices, computed, counts
-                return SlicedValues(*given)
+                return sliced_values(*given)
             means = means_of(self.named, values, weights) | computed.over_all()
             number = {NUM_QUERIES: count_queries(weights)} if self.num_queries else {}
             return Values(means | number)

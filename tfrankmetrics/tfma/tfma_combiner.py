@@ -18,9 +18,9 @@ from tensorflow_model_analysis.proto import config_pb2
 
 from tfrankmetrics.compute.calls import call_compiled
 from tfrankmetrics.compute.combiner import (
-    Accumulator,
     Combiner,
     Evaluated,
+    WorkerState,
     means_and_number,
 )
 from tfrankmetrics.compute.values import values_and_weights
@@ -84,8 +84,8 @@ class TfmaCombiner(Combiner, beam.CombineFn):
         }
 
     def add_input(
-        self, accumulator: Accumulator, element: metric_types.StandardMetricInputs
-    ) -> Accumulator:
+        self, accumulator: WorkerState, element: metric_types.StandardMetricInputs
+    ) -> WorkerState:
         """Adds one query, unless one before it had an error.
 
         TFMA would print the whole query before an error that is raised here. Therefore,
@@ -99,7 +99,7 @@ class TfmaCombiner(Combiner, beam.CombineFn):
                 accumulator.waiting = []
         return accumulator
 
-    def output(self, accumulator: Accumulator) -> dict[metric_types.MetricKey, float]:
+    def output(self, accumulator: WorkerState) -> dict[metric_types.MetricKey, float]:
         """The means. Raises ValueError for an error in the data."""
         if accumulator.mistake:
             raise ValueError(accumulator.mistake)
@@ -196,7 +196,7 @@ class TfmaCombiner(Combiner, beam.CombineFn):
                 f"{'ids' if are_ids else 'numbers'}. Received: {received}. {remedy}"
             )
 
-    def evaluated(self, accumulator: Accumulator) -> Evaluated:
+    def evaluated(self, accumulator: WorkerState) -> Evaluated:
         """The metrics of the queries that wait, all of one slice."""
         labels, scores, weights = zip(*accumulator.waiting, strict=True)
         if self._data.inputs == "catalog":
