@@ -487,7 +487,8 @@ class Accumulator:
             segments, number = slices.of_query, len(slices.keys)
         with xp.computing_in("torch"):
             values, weights = values_and_weights(measures, lists)
-            of_items = exposures(measures, lists, segments, number)
+            over_all = [each for each in measures if each.declaration.value is not None]
+            of_items = exposures(over_all, lists, segments, number) if over_all else []
             return Totals(
                 by=slices.names if slices else (),
                 sums=sums_by_slice(values, weights, of_items, slices),
