@@ -151,12 +151,13 @@ def with_items_at(
     """The sums `[rows, 2]`, with the exposure of the item i at `positions[i]`."""
     moved, start = sums.copy(), len(measures)
     for measure in measures:
-        if size := _rows_of_items(measure):
-            rows = slice(start, start + size)
-            exposure = np.zeros(2 * size)
-            exposure[[*positions]] = np.ravel(sums[rows])[: len(positions)]
-            moved[rows] = exposure.reshape(-1, 2)
-            start += size
+        if measure.declaration.value is None:
+            continue
+        rows = slice(start, start + _rows_of_items(measure))
+        exposure = np.zeros(sums[rows].size)
+        exposure[[*positions]] = np.ravel(sums[rows])[: len(positions)]
+        moved[rows] = exposure.reshape(-1, 2)
+        start = rows.stop
     return moved
 
 
