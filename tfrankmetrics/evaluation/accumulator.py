@@ -43,7 +43,6 @@ from tfrankmetrics.inputs.mistakes import (
     warn_if_signed,
     warn_of,
 )
-from tfrankmetrics.inputs.parts_by_length import Batch
 from tfrankmetrics.keras.evidence import Evidence
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.metrics.names import MetricObject
