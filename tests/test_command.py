@@ -49,7 +49,7 @@ def test_one_run_prints_the_lines_of_trec_eval(capsys):
     status, out, err = run(capsys, "qrels", "one", "-m", "map", "-m", "P@1")
     assert (status, out) == (
         0,
-        "map                   \tall\t0.5000\nprecision@1           \tall\t0.3333\n",
+        "map                   \tall\t0.5000\nP@1                   \tall\t0.3333\n",
     )
     assert "1 of 3 judged queries has no predictions" in err
 
@@ -245,9 +245,9 @@ FILES = {
         ("qrels one --missing-queries error", "With --missing-queries error, every query must have predictions."),
         ("qrels one two --gate not_worse --margin 2", "--margin must be below 1:"),
         ("qrels two same -m arp --test wilcoxon", "Pass --test randomization, which uses the weights."),
-        ("qrels one -m coverage@3", "Pass num_items=V. Metric objects and options without a flag are for Python's tfrankmetrics.evaluate_run."),
-        ("qrels one --gain linear", "Set it on a metric object, or omit it. Metric objects and options without a flag are for Python's"),
-        ("qrels one -m err --convention trec_eval", "pass this metric as an object with its own options. Metric objects and"),
+        ("qrels one -m coverage@3", "Pass num_items=V. Write options without a flag in a name, as in -m 'map(ties=stable)'. Metric objects are for Python's tfrankmetrics.evaluate_run."),
+        ("qrels one --gain linear", "Set it on a metric object, or omit it. Write options without a flag in a name, as in -m 'map(ties=stable)'. Metric objects are for Python's"),
+        ("qrels one -m err --convention trec_eval", "write the convention in the other names, as in 'ndcg(convention=trec_eval)'."),
         ("qrels", "One file must be a table with labels and scores"),
     ],
 )  # fmt: skip

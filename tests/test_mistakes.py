@@ -754,7 +754,7 @@ def test_a_metric_must_not_have_the_name_of_another_one_with_a_cutoff(name):
 
             relevance_threshold: float = 1.0
 
-    assert tfr.evaluate([[1, 0, 0]], [[2, 1, 3]], ["recall_2"]) == {"recall@2": 1.0}
+    assert tfr.evaluate([[1, 0, 0]], [[2, 1, 3]], ["recall_2"]) == {"recall_2": 1.0}
 
 
 def test_ids_that_are_not_hashable_are_an_error():

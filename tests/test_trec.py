@@ -45,7 +45,7 @@ BOM = b"\xef\xbb\xbf"
 def test_byte_order_marks_are_no_part_of_an_id(files, content):
     rows = tfr.read_trec(*files(**content))
     assert rows.query_ids.tolist() == ["q1", "q1"]
-    assert tfr.evaluate_rows(*rows, metrics=["AP"]) == {"map": 0.5}
+    assert tfr.evaluate_rows(*rows, metrics=["AP"]) == {"AP": 0.5}
 
 
 LOWEST = -3.4028234663852886e38  # of float32, the precision of trec_eval
@@ -73,7 +73,7 @@ def test_unusual_files_that_are_read(
     rows = tfr.read_trec(*files(qrels, run))
     assert rows.labels.tolist() == labels
     assert rows.scores.tolist() == scores
-    assert tfr.evaluate_rows(*rows, metrics=["AP"]) == {"map": average_precision}
+    assert tfr.evaluate_rows(*rows, metrics=["AP"]) == {"AP": average_precision}
 
 
 def test_queries_without_results_count_if_complete(files):
@@ -81,7 +81,7 @@ def test_queries_without_results_count_if_complete(files):
     assert tfr.read_trec(*paths).query_ids.tolist() == ["q1", "q1"]
     rows = tfr.read_trec(*paths, complete=True)
     assert rows.query_ids.tolist() == ["q1", "q1", "q2"]
-    assert tfr.evaluate_rows(*rows, metrics=["AP"]) == {"map": (1 / 2 + 0) / 2}
+    assert tfr.evaluate_rows(*rows, metrics=["AP"]) == {"AP": (1 / 2 + 0) / 2}
 
 
 def test_results_that_were_not_judged_can_be_left_out(files):

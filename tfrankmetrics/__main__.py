@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import tfrankmetrics as tfr
-from tfrankmetrics.conventions import CONVENTIONS
+from tfrankmetrics.conventions import CONVENTIONS, IN_ORDER_OF_TREC_EVAL
 
 DESCRIPTION = """\
 Computes ranking metrics of runs (predictions) by qrels (relevance judgments). With one
@@ -32,7 +32,8 @@ run.txt.gz and run.csv.gz.
 """
 _HELP = {
     "qrels": "the file of the judgments, or one table with labels and scores",
-    "metric": "a metric, such as ndcg@10, map, P@5 or recip_rank; may be repeated",
+    "metric": "a metric, such as ndcg@10, recip_rank or 'AP(rel=2)@100'; may be "
+    "repeated",
     "by": "slices: a file of lines with a query and a slice, or a column of the table "
     "of judgments",
     "missing_queries": "judged queries without predictions; zero by default, and skip "
@@ -159,17 +160,19 @@ def _with_flags(message: Any, options: argparse.Namespace) -> str:
             return match[0]
         return name if value in ("", "True", "...") else f"{name} {value}"
 
-    # Not within a path, which may contain a sign of equality, too.
+    # Not within a path, which may contain a sign of equality, too, or within a name
+    # with parameters.
+    call = r"[\w@]+\([^()]*\)"
     value = r"'[^']*'|\"[^\"]*\"|\w(?:[\w.]*\w)?|\.{3}"
     keyword = rf"(?<![\w/'\"-])(?P<keyword>\w+)=(?P<value>{value})"
-    pattern = rf"`(?P<argument>\w+)`|{keyword}"
+    pattern = rf"{call}|`(?P<argument>\w+)`|{keyword}"
     text = re.sub(r"call \w+\((\w+=[^()]+)\)", r"pass \1", str(message))
     text = re.sub(pattern, named, text.replace(" of the frame", " of the table"))
     without_flag = {*tfr.Options.__annotations__, "object"} - {*_OF_METRICS}
     words = re.findall(r"\w+(?=[=`])|(?<=metric )object|(?<=an )object", text)
     if not without_flag.isdisjoint(words):
-        text += " Metric objects and options without a flag are for Python's "
-        text += "tfrankmetrics.evaluate_run."
+        text += " Write options without a flag in a name, as in -m 'map(ties=stable)'."
+        text += " Metric objects are for Python's tfrankmetrics.evaluate_run."
     return text
 
 
@@ -367,7 +370,7 @@ def _one_table(options: argparse.Namespace, by: Any) -> tuple[Any, Any]:
         )
     frame = files.read_frame(path, [query, item])
     names = ["query", "label", "score"]
-    if options.model or options.convention == "trec_eval":  # which orders ties by items
+    if options.model or options.convention in IN_ORDER_OF_TREC_EVAL:
         names.append("item")
     if isinstance(by, str):
         names.append("by")

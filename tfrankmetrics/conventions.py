@@ -8,10 +8,10 @@ options whose value differs from the base, and add its name to `ConventionName` 
 `options.py`. Run `make tables`. Run the tool itself in `validation/tools.py`, and name
 it in `docs/conventions.md`, in the rows of the values that it returns.
 
-"trec_eval" means more than options, which `Measure.is_trec_eval` says: for such a
-metric, `evaluate_run`, `explain_run` and `beam.ComputeMetricsOfRun` also round the
-scores of a run to float32 and order tied items by their ids. With it, the command
-leaves out queries without predictions.
+"trec_eval" and "ir_measures" mean more than options, which `Measure.is_trec_eval` says:
+for such a metric, `evaluate_run`, `explain_run` and `beam.ComputeMetricsOfRun` also
+round the scores of a run to float32 and order tied items by their ids. With
+"trec_eval", the command leaves out queries without predictions.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ _ALL = (
     ),
     _convention(
         "trec_eval",
-        "trec_eval, pytrec-eval, ir_measures, ranx, BEIR (rbp: trec_eval only)",
+        "trec_eval, pytrec-eval, ranx, BEIR (rbp: trec_eval only)",
         "ndcg dcg map mrr precision recall capped_recall hit_rate f1 r_precision bpref "
         "rbp",
         gain="linear",
@@ -156,6 +156,23 @@ _ALL = (
         over="first",
         persistence=0.9,
         graded="relative",
+    ),
+    _convention(
+        "ir_measures",
+        "ir_measures",
+        "ndcg map mrr precision recall hit_rate r_precision bpref rbp err",
+        gain="linear",
+        denominator={
+            "map": "relevant",
+            "recall": "relevant",
+            "precision": "k",
+            "bpref": "min(relevant, irrelevant)",
+        },
+        ties="stable",
+        over="first",
+        persistence=0.8,
+        graded=False,
+        max_label=4.0,
     ),
     _convention(
         "sklearn",
@@ -283,6 +300,8 @@ _ALL = (
     ),
 )
 
+# The conventions of tools that order tied items by descending ids.
+IN_ORDER_OF_TREC_EVAL = ("trec_eval", "ir_measures")
 # The name of a convention by the name of each of its tools.
 CONVENTION_OF = {
     tool.partition(" (")[0]: convention.name

@@ -110,7 +110,7 @@ Alpha = Annotated[
     float,
     Rule("a number from 0.001 to 1", lambda x: is_finite(x) and 0.001 <= x <= 1),
 ]
-# The separator of a metric's name and its cutoff, in the keys of results.
+# The keys of results: names as passed, or with "_" instead of other characters.
 Separator = Literal["@", "_"]
 # The number of items in the catalog. `item_data.py` has the other types for metrics of
 # recommended items.
@@ -131,6 +131,7 @@ ConventionName = Literal[
     "keras_rs",
     "rax",
     "trec_eval",
+    "ir_measures",
     "sklearn",
     "torchmetrics",
     "lightgbm",
@@ -156,8 +157,10 @@ class Options(TypedDict, total=False):
     a metric uses the value of the `convention`, if there is one, and otherwise its
     default.
 
-    `denominator` is not included, since its choices differ from metric to metric. Set
-    it on a metric object, as in `MeanAveragePrecision(k=5, denominator="hits")`.
+    A name may contain options as well, as in `"ndcg@10(gain=linear)"`. They take
+    precedence for this name. `denominator` is an option only of names and of metric
+    objects, as in `"map@5(denominator=hits)"`, since its choices differ from metric to
+    metric.
 
     >>> options: Options = {"gain": "linear", "ties": "stable"}
 

@@ -130,7 +130,7 @@ def assert_calls_are_true(page, theirs, ours, tolerance):
         call, metric = row.code(0), row.code(1)
         value = flat(theirs(call, row.names, row.tool))
         close = _tolerances(call, tolerance)
-        is_object = metric.endswith(")")
+        is_object = metric.endswith(")") and metric[0].isupper()
         if is_object:
             metric = eval(metric, dict(OURS))
         plain = flat(ours(metric, row.names, call, False))

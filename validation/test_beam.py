@@ -363,7 +363,7 @@ def test_values_of_numpy_and_large_integers(tmp_path):
         {"query": 1.0, "label": np.bool_(False), "score": float("nan")},
     ]
     (found,) = results_of(of_rows(["mrr", "P@3"]), rows, tmp_path)
-    assert found == {"num_queries": 1, "mrr": 1.0, "precision@3": 1 / 3}
+    assert found == {"num_queries": 1, "mrr": 1.0, "P@3": 1 / 3}
     rows = [
         {"query": 1, "label": Fraction(1, 2), "score": np.float64(0.75)},
         {"query": 1, "label": np.int8(3), "score": np.float32(0.5)},
@@ -373,6 +373,18 @@ def test_values_of_numpy_and_large_integers(tmp_path):
     transform = of_rows(["dcg@3"], gain="linear", discount=np.reciprocal)
     (found,) = results_of(transform, rows, tmp_path)
     assert found == {"num_queries": 1, "dcg@3": 0.5 / 2 + 3 / 3}
+
+
+def test_names_with_parameters_are_the_keys(tmp_path):
+    rows = make_rows(10)
+    names = ["nDCG(dcg='log2')@3", "ndcg@3", "RBP(p=0.5)"]
+    (found,) = results_of(of_rows(names, gain="exponential"), rows, tmp_path)
+    columns = [[row[name] for row in rows] for name in COLUMNS]
+    expected = tfr.evaluate_rows(*columns, names)
+    assert {name: found[name] for name in names} == pytest.approx(expected)
+    keys = ["nDCG_dcg_log2_3", "ndcg_3", "RBP_p_0_5"]
+    (found,) = results_of(of_rows(names, separator="_"), rows, tmp_path)
+    assert [*found] == ["num_queries", *keys]
 
 
 def test_without_rows_nothing_counts(tmp_path):

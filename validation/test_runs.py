@@ -32,27 +32,89 @@ RUNS = {
     }
     for name, strength in (("weak", 0.3), ("middle", 0.4), ("strong", 0.6))
 }
-NAMES = {
-    "ndcg_cut_10": "ndcg@10",
-    "map": "map",
-    "recip_rank": "mrr",
-    "P_5": "precision@5",
-    "recall_20": "recall@20",
-    "bpref": "bpref",
-}
+NAMES = ["ndcg_cut_10", "map", "recip_rank", "P_5", "recall_20", "bpref"]
+# As ir_measures writes them, without those that other programs than trec_eval compute.
+OF_IR_MEASURES = [
+    "nDCG@10",
+    "nDCG(dcg='log2')@5",
+    "AP",
+    "AP(rel=2)@100",
+    "AP@20",
+    "RR",
+    "RR(rel=3)",
+    "P@5",
+    "P(rel=2)@50",
+    "R@20",
+    "R(rel=2)@20",
+    "Success@5",
+    "Success(rel=3)@1",
+    "Rprec",
+    "Rprec(rel=2)",
+    "Bpref",
+    "Bpref(rel=2)",
+]
 
 
 @pytest.mark.parametrize("name", RUNS)
 def test_dicts_give_the_values_of_pytrec_eval(name):
     theirs = pytrec_eval.RelevanceEvaluator(QRELS, set(NAMES)).evaluate(RUNS[name])
     ours = tfr.evaluate_run(
-        QRELS, RUNS[name], [*NAMES], convention="trec_eval", per_query=True
+        QRELS, RUNS[name], NAMES, convention="trec_eval", per_query=True
     )
     for number, query in enumerate(ours["query"]):
-        for their_name, our_name in NAMES.items():
-            assert ours[our_name][number] == pytest.approx(
+        for their_name in NAMES:
+            assert ours[their_name][number] == pytest.approx(
                 theirs[query][their_name], rel=1e-12
             )
+
+
+@pytest.mark.parametrize("name", RUNS)
+def test_names_with_parameters_give_the_values_of_ir_measures(name):
+    """Of runs with ties, whose order is that of trec_eval."""
+    measures = {each: ir_measures.parse_measure(each) for each in OF_IR_MEASURES}
+    theirs = ir_measures.calc_aggregate([*measures.values()], QRELS, RUNS[name])
+    options = {"convention": "ir_measures"}
+    ours = tfr.evaluate_run(QRELS, RUNS[name], OF_IR_MEASURES, **options)
+    assert [*ours] == OF_IR_MEASURES
+    for each, measure in measures.items():
+        assert ours[each] == pytest.approx(theirs[measure], rel=1e-12), each
+    metric = tfr.evaluate_run(QRELS, RUNS[name], ["nDCG@10", "P@50"])
+    assert metric["nDCG@10"] != pytest.approx(ours["nDCG@10"], rel=1e-6)
+
+
+def test_measures_of_ir_measures_print_as_names():
+    """Also those with parameters, of a run without ties."""
+    run, qrels = (
+        {query.removeprefix("q"): of for query, of in each.items()}  # gdeval's ids
+        for each in (without_ties(RUNS["weak"]), QRELS)
+    )
+    measures = [
+        ir_measures.nDCG(dcg="exp-log2") @ 10,
+        ir_measures.ERR @ 5,
+        ir_measures.RR(rel=2) @ 10,
+        ir_measures.Judged @ 10,
+        ir_measures.P(rel=2) @ 40,
+        ir_measures.Success(rel=3) @ 2,
+    ]
+    theirs = ir_measures.calc_aggregate(measures, qrels, run)
+    names = [str(measure) for measure in measures]
+    ours = tfr.evaluate_run(qrels, run, names, convention="ir_measures")
+    assert [*ours] == names
+    for name, measure in zip(names, measures, strict=True):
+        is_exact = "exp-log2" not in name and "ERR" not in name
+        tolerance = {"rel": 1e-12} if is_exact else {"abs": 5.1e-6}
+        assert ours[name] == pytest.approx(theirs[measure], **tolerance), name
+
+
+def test_rbp_of_ir_measures():
+    """It needs cwl-eval, and `rel`."""
+    pytest.importorskip("cwl.cwl_eval")
+    run = without_ties(RUNS["weak"])
+    for name in ("RBP(rel=1)", "RBP(p=0.5,rel=2)"):
+        measure = ir_measures.parse_measure(name)
+        theirs = ir_measures.calc_aggregate([measure], QRELS, run)[measure]
+        ours = tfr.evaluate_run(QRELS, run, [name], convention="ir_measures")
+        assert ours[name] == pytest.approx(theirs, rel=1e-9)
 
 
 def test_frames_give_the_values_of_ir_measures():

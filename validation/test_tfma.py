@@ -407,6 +407,45 @@ def test_thresholds_accept_any_spelling_of_a_metric():
     assert bounds == dict(zip(keys, spelled.values(), strict=True))
 
 
+def test_keys_of_names_with_parameters_are_canonical():
+    """No option occurs twice, wherever it was passed."""
+    keys = {
+        "nDCG(dcg='log2')@10": "ndcg@10(gain=linear)",
+        "ndcg@5(gain=linear,ties=worst)": "ndcg@5(gain=linear,ties=worst)",
+        "AP(rel=2)@100": "map@100(relevance_threshold=2)",
+        "RBP(p=0.8)": "rbp",
+        "DCG@10": "dcg@10(gain=linear)",
+        "map(denominator=min(k, relevant))": "map(denominator=min(k, relevant))",
+    }
+    metric = RankMetrics([*keys], gain="linear")
+    assert metric.key_names == [*keys.values()]
+    again = RankMetrics(metric.key_names)
+    assert again.key_names == metric.key_names
+    thresholds = dict.fromkeys(keys, 0.5)
+    config = eval_config([*keys], label_key="y", gain="linear", thresholds=thresholds)
+    specs = config.metrics_specs[0].metrics
+    assert [json.loads(each.config)["name"] for each in specs] == [*keys.values()]
+    assert all(each.threshold.value_threshold.lower_bound.value for each in specs)
+    with pytest.raises(ValueError, match="must not mean the same metric.*'P@5' and"):
+        RankMetrics(["P@5", "precision@5"])
+
+
+def test_values_of_names_with_parameters():
+    table = as_lists(make_table(queries=20), padded=True)
+    names = ["nDCG(dcg='log2')@3", "ndcg@3", "AP(rel=2)@100"]
+    config = eval_config(names, **LISTS)
+    found = {
+        key: value["doubleValue"]
+        for key, value in tfma.analyze_raw_data(table, config)
+        .get_metrics_for_slice()
+        .items()
+    }
+    labels, scores = (np.stack(table[column]) for column in ("label", "score"))
+    expected = tfr.evaluate(labels, scores, names)
+    keys = ["ndcg@3(gain=linear)", "ndcg@3", "map@100(relevance_threshold=2)"]
+    assert [found[key] for key in keys] == pytest.approx([*expected.values()])
+
+
 def test_keras_3_metrics_raise_and_suggest_eval_config():
     table = as_lists(make_table(queries=3), padded=True)
     config = eval_config(["map"], **LISTS)

@@ -61,6 +61,8 @@ def test_every_metric_of_every_convention_is_compared():
     # RBP is compared with ranx, by its options. trec_eval 10, which has RBP, too, is no
     # package: `tests/test_conventions.py` has its values.
     compared.add(("catboost", "pfound"))  # below, by labels up to 1
+    compared.add(("ir_measures", "err"))  # below, by gdeval
+    compared.add(("ir_measures", "rbp"))  # in `test_runs.py`, by cwl-eval
     compared.add(("trec_eval", "capped_recall"))  # below, by BEIR
     compared.add(("recbole", "gauc"))  # below, since it is a mean over queries
     # In environments of their own: see `test_tf_ranking.py` and `test_tfma.py`.

@@ -493,7 +493,7 @@ TOOLS = [
     Tool(
         "ir_measures",
         "ir-measures",
-        "trec_eval",
+        "ir_measures",
         ir_measures,
         {
             "ndcg": CUTOFFS,

@@ -165,8 +165,9 @@ class ComputeMetricsOfRun(beam.PTransform):
         query, item, label, score: As in `tfrankmetrics.evaluate_run`.
         missing_queries, unjudged_queries, unjudged: As in `tfrankmetrics.evaluate_run`.
         separator: As in `tfrankmetrics.evaluate_run`.
-        **options: As in `ComputeMetricsOfRows`. With `convention="trec_eval"`, here or
-            in a metric object, ties are broken as trec_eval does.
+        **options: As in `ComputeMetricsOfRows`. With the convention "trec_eval" or
+            "ir_measures", here, in a name or in a metric object, ties are broken as
+            trec_eval does.
 
     Returns:
         A PCollection of dicts, as in `ComputeMetricsOfRows`.

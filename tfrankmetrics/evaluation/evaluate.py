@@ -80,8 +80,8 @@ def evaluate(
             be `[B, N, 1]`. Any float or integer dtype, compared without rounding. NaN
             ranks below every number; -inf means that an item was not retrieved.
         metrics: Names (`"ndcg@10"`, `"mrr"`, or those of trec_eval and ir_measures such
-            as `"P@5"`) and metric objects with their own options
-            (`NDCG(k=10, gain="linear")`).
+            as `"P@5"`), which may contain options (`"ndcg@10(gain=linear)"`,
+            `"AP(rel=2)@100"`), and metric objects (`NDCG(k=10, gain="linear")`).
         mask: Booleans of the labels' shape, True for valid items. The mask alone
             decides: a negative label then means not relevant, rather than padding.
         sample_weight: A scalar, `[B]` or `[B, 1]` (one weight per query), or of the
@@ -95,9 +95,10 @@ def evaluate(
             average="micro", the default of ARP and OPA, the mean is weighted.
         num_queries: If True, the result also contains the number of queries that are
             included in any of the metrics, under the key "num_queries".
-        separator: The separator of the name and the cutoff of a metric passed by name:
-            "@" (the default) or "_", as in "ndcg_10", for trackers that reject "@". A
-            metric object keeps its own name.
+        separator: The form of a name as a key of the result: "@" (the default) is the
+            name as passed. "_" replaces each run of other characters than letters,
+            digits and underscores, as in "ndcg_10" or "ndcg_10_gain_linear", for
+            trackers and file names. A metric object keeps its own name.
         inputs: The format of `y_true` and `y_pred`: "labels" and scores (the default);
             relevant "ids" and recommended ids, best first; or relevant ids and the
             scores of a whole "catalog". `NDCG.update_state` describes the three
@@ -105,13 +106,14 @@ def evaluate(
         duplicates: How repeated recommendations are counted, with inputs="ids" only:
             "first" (once, at the first position; the default) or "all" (each time).
         **options: Options for the metrics passed by name, such as `gain="linear"` or
-            `convention="trec_eval"`. See `tfrankmetrics.Options`.
+            `convention="trec_eval"`. Options in a name take precedence. See
+            `tfrankmetrics.Options`.
 
     Returns:
-        A dict from each metric's name to its weighted mean over the queries, a float
-        (NaN if no query is included). With `per_query`, to an array `[B]` (`[B * T]`
-        for sequences), which is NaN for excluded queries: fully padded lists, empty
-        lists with `empty="skip"`, and queries of weight 0. This dict is a
+        A dict from each name, as passed, to the metric's weighted mean over the
+        queries, a float (NaN if no query is included). With `per_query`, to an array
+        `[B]` (`[B * T]` for sequences), which is NaN for excluded queries: fully padded
+        lists, empty lists with `empty="skip"`, and queries of weight 0. This dict is a
         `QueryValues`, which `compare` takes. With `by`, a `SlicedValues`, which prints
         as a table; with both, a `QueryValues` with the slices as its first keys.
 

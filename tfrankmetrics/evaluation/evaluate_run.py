@@ -130,9 +130,9 @@ def evaluate_run(
         separator: As in `evaluate`.
         per_query: As in `evaluate`.
         **options: Options for the metrics passed by name. See `tfrankmetrics.Options`.
-            With `convention="trec_eval"`, here or in a metric object, ties are broken
-            as in trec_eval: scores are rounded to float32, and tied items are ordered
-            by descending item id.
+            With the convention "trec_eval" or "ir_measures", here, in a name or in a
+            metric object, ties are broken as in trec_eval: scores are rounded to
+            float32, and tied items are ordered by descending item id.
 
     Returns:
         A dict from each metric's name to its mean, with the `RunCounts` in `counts`.

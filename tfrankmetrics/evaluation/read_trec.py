@@ -49,7 +49,7 @@ def read_trec(
     >>> _ = run.write_text("q1 Q0 b 1 9.5 mine\nq1 Q0 a 2 8.1 mine\n")
     >>> rows = read_trec(qrels, run)
     >>> evaluate_rows(*rows, metrics=["AP", "R@5"], convention="trec_eval")
-    {'map': 0.25, 'recall@5': 0.5}
+    {'AP': 0.25, 'R@5': 0.5}
 
     Args:
         qrels: The path of the judgments. Files that end in .gz, .bz2 or .xz are

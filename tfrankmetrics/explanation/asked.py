@@ -43,6 +43,8 @@ def asked_metrics(
         return request, asked
     if not isinstance(versus, str):
         other = read_request([versus], {}, **of_data)
+    elif "(" in versus:  # a name with parameters
+        other = read_request([versus], options, **of_data)
     elif not isinstance(metric, str):
         raise ValueError(
             "`versus` may be a convention if `metric` is a name. Received: "
@@ -51,8 +53,8 @@ def asked_metrics(
     elif versus not in CONVENTIONS:
         hint = did_you_mean(versus, CONVENTIONS, CONVENTION_OF)
         raise ValueError(
-            "`versus` must be the name of a convention, or a metric object. "
-            f"Received: {versus!r}.{hint}"
+            "`versus` must be the name of a convention, a name with parameters such as "
+            f"'ndcg@10(gain=linear)', or a metric object. Received: {versus!r}.{hint}"
         )
     else:
         other = read_request([metric], {**options, "convention": versus}, **of_data)

@@ -65,7 +65,8 @@ def explain(
         metric: A name such as "ndcg@10", or a metric object.
         query: The number of the query, from 0.
         versus: A second metric, which is shown side by side: the name of a convention
-            in which `metric` is computed again, or a metric object with other options.
+            in which `metric` is computed again, a name with parameters such as
+            "ndcg@10(gain=linear)", or a metric object.
         mask: As in `evaluate`.
         sample_weight: As in `evaluate`.
         inputs: As in `evaluate`.

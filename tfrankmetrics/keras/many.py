@@ -25,10 +25,10 @@ class RankingMetrics(Twinned):
     All of them read from one ranking of the lists; therefore, ten metrics and cutoffs
     cost little more than one.
 
-    >>> metrics = RankingMetrics(["ndcg@10", "mrr", "P@1"])
+    >>> metrics = RankingMetrics(["ndcg@10", "mrr", "P@1(ties=worst)"])
     >>> metrics.update_state(y_true=[[0, 1, 2]], y_pred=[[0.1, 0.8, 0.3]])
     >>> {name: float(value) for name, value in metrics.result().items()}
-    {'ndcg@10': 0.796..., 'mrr': 1.0, 'precision@1': 1.0}
+    {'ndcg@10': 0.796..., 'mrr': 1.0, 'P@1(ties=worst)': 1.0}
 
     In `model.compile(metrics=[RankingMetrics([...])])` each key becomes an entry of the
     logs, as `ndcg@10` and `val_ndcg@10`. Callbacks that monitor one need `mode="max"`,
@@ -40,11 +40,9 @@ class RankingMetrics(Twinned):
     `evaluate`, equal keys raise an error.
 
     Args:
-        metrics: A list of names and metric objects. Names may be those of tfrankmetrics
-            (`"ndcg@10"`, `"map"`), which are also the keys of the result, or those of
-            trec_eval and ir_measures (`"nDCG@10"`, `"P@5"`, `"AP"`). An object
-            (`NDCG(k=10, gain="linear", name="x")`) keeps its own options, and its name
-            is the key.
+        metrics: A list of names and metric objects, as in `evaluate`. The key of the
+            result is the name as passed or, for an object
+            (`NDCG(k=10, gain="linear", name="x")`), its `name`.
         prefix: A string put before each key of the result.
         name: The name of the metric itself, which the logs do not show.
         dtype: The dtype of the results, by default Keras's floatx.

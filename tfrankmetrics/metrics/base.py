@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tfrankmetrics import keras_hooks
 from tfrankmetrics.arrays import Array
+from tfrankmetrics.conventions import CONVENTIONS, IN_ORDER_OF_TREC_EVAL
 from tfrankmetrics.inputs.formats import input_format
 from tfrankmetrics.metrics.fields import Field, with_fields
 from tfrankmetrics.metrics.measure import (
@@ -129,7 +130,11 @@ class SingleMetric(Twinned):
         """The arguments that recreate this metric, except its name and dtype."""
         more: dict[str, Any] = {"k": self.measure.k} if "k" in self.fields else {}
         if self.measure.is_trec_eval:  # which means more than options
-            more["convention"] = "trec_eval"
+            more["convention"] = next(
+                name
+                for name in IN_ORDER_OF_TREC_EVAL
+                if self.declaration.name in CONVENTIONS[name].metrics
+            )
         return {**self.measure.by_option, **more, **self.input_format.arguments}
 
 

@@ -16,7 +16,12 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.conventions import CONVENTION_OF, CONVENTIONS, Convention
+from tfrankmetrics.conventions import (
+    CONVENTION_OF,
+    CONVENTIONS,
+    IN_ORDER_OF_TREC_EVAL,
+    Convention,
+)
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.inputs.mistakes import LabelRules
 from tfrankmetrics.item_data import ItemData
@@ -110,13 +115,9 @@ class Measure:
     @property
     def name(self) -> str:
         """`ndcg@10`, or `ndcg` without a cutoff of the user's."""
-        return self.name_with("@")
-
-    def name_with(self, separator: str) -> str:
-        """`ndcg_10`, with the separator "_", or `ndcg` without a cutoff."""
         name = self.declaration.name
         is_whole = self.k is None or not self.names_cutoff
-        return name if is_whole else f"{name}{separator}{self.k}"
+        return name if is_whole else f"{name}@{self.k}"
 
     def with_options(self, changed: Mapping[str, Any]) -> Measure:
         """A copy of the metric with different values of some options."""
@@ -292,7 +293,7 @@ def make_measure(
     name, types, names_cutoff = declaration.name, declaration.types, True
     complete = dict(declaration.defaults)
     if convention is not None:
-        chosen = _convention_for(convention, declaration)
+        chosen = convention_for(convention, declaration)
         for option in complete.keys() & chosen.options.keys():
             complete[option] = chosen.choice(option, name)
         if k is None and "k" in chosen.options and declaration.has_cutoff:
@@ -324,12 +325,13 @@ def make_measure(
         declaration,
         None if k is None else int(k),
         tuple(complete.items()),
-        is_trec_eval=convention == "trec_eval",
+        is_trec_eval=convention in IN_ORDER_OF_TREC_EVAL,
         names_cutoff=names_cutoff,
     )
 
 
-def _convention_for(name: str, declaration: Declaration) -> Convention:
+def convention_for(name: str, declaration: Declaration) -> Convention:
+    """The convention of this name; an error if it does not cover the metric."""
     check_option(
         declaration.name, "convention", name, ConventionName | None, CONVENTION_OF
     )
@@ -337,8 +339,8 @@ def _convention_for(name: str, declaration: Declaration) -> Convention:
     if declaration.name not in convention.metrics:
         raise ValueError(
             f"convention={name!r} covers only {listed(convention.metrics)}. Received: "
-            f"{declaration.name!r}. To use both in one list, pass this metric as an "
-            "object with its own options."
+            f"{declaration.name!r}. To use both in one list, write the convention in "
+            f"the other names, as in '{convention.metrics[0]}(convention={name})'."
         )
     return convention
 

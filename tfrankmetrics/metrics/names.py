@@ -1,18 +1,27 @@
-"""Names of metrics such as "ndcg@10", and the lists of metrics that users pass."""
+"""Names of metrics such as "ndcg@10", and the lists of metrics that users pass.
+
+A name may contain parameters, which are options of its metric:
+
+    ndcg@10(gain=linear)        as `canonical_name` writes them
+    nDCG(dcg='exp-log2')@10     as ir_measures writes them
+"""
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import re
 from collections.abc import Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
+from tfrankmetrics.conventions import IN_ORDER_OF_TREC_EVAL
 from tfrankmetrics.inputs.formats import InputFormat, input_format
 from tfrankmetrics.metrics.measure import (
     METRICS,
     Declaration,
     Measure,
     check_inputs,
+    convention_for,
     declarations,
     make_measure,
 )
@@ -40,24 +49,54 @@ class MetricObject(Protocol):
         ...
 
 
-def parse_name(text: str) -> tuple[Declaration, int | None]:
-    """The metric and the cutoff that a string such as `"P@5"` means.
+class ParsedName(NamedTuple):
+    """What a name of a metric means."""
+
+    declaration: Declaration
+    k: int | None
+    options: Mapping[str, Any]  # those that the name contains
+
+
+def parse_name(text: str) -> ParsedName:
+    """The metric, the cutoff and the options that a string such as `"P@5"` means.
 
     Accepts the names of tfrankmetrics, and those of trec_eval and ir_measures
     (`nDCG@10`, `AP`, `ndcg_cut_10`, `ndcg_cut.10`, `recip_rank`), in upper or lower
-    case.
+    case, with parameters before or after the cutoff.
     """
-    name, at, cutoff = text.partition("@")
+    with_parameters = re.fullmatch(r"([^()]*)\((.*)\)(@[^()]*)?", text, re.DOTALL)
+    if not with_parameters:
+        return ParsedName(*_metric_and_cutoff(text, text), {})
+    begin, parameters, end = with_parameters.groups(default="")
+    declaration, k = _metric_and_cutoff(begin.strip() + end, text)
+    options: dict[str, Any] = {}
+    for parameter, value in _parameters(parameters, text):
+        option = _option(parameter, declaration, text)
+        if option in options or (option == "k" and k is not None):
+            raise ValueError(
+                "A metric's name must contain the cutoff and each parameter once. "
+                f"Received: {shortened(text)}, with two values of `{option}`."
+            )
+        if (parameter, option) == ("dcg", "gain"):
+            check_option(declaration.name, "dcg", value, Literal["log2", "exp-log2"])
+            value = "linear" if value == "log2" else "exponential"
+        options[option] = value
+    return ParsedName(declaration, options.pop("k", k), options)
+
+
+def _metric_and_cutoff(name: str, text: str) -> tuple[Declaration, int | None]:
+    """The metric and the cutoff of a name without its parameters."""
+    name, at, cutoff = name.partition("@")
     if not at and name.lower() not in METRICS:
-        suffix = re.fullmatch(r"(\w+?)(?:_cut)?[_.](\d+)", text)
+        suffix = re.fullmatch(r"(\w+?)(?:_cut)?[_.](\d+)", name)
         name, cutoff = suffix.groups() if suffix else (name, "")
     if (at or cutoff) and not re.fullmatch(r"[0-9]{1,100}", cutoff):
         raise ValueError(
             "The cutoff of a metric's name must be a whole number of at least 1, as in "
-            f"'ndcg@10'. Received: {shortened(text)}."
+            f"'ndcg@10' or 'ndcg@10(gain=linear)'. Received: {shortened(text)}."
         )
     if name.lower() not in METRICS:
-        hint = _hint_for_parameters(text) or _hint_for_name(text, name)
+        hint = _hint_for_name(text, name)
         if not hint:
             hint = " Import the module that declares it, if it is a custom metric."
         raise ValueError(
@@ -67,33 +106,79 @@ def parse_name(text: str) -> tuple[Declaration, int | None]:
     return METRICS[name.lower()], int(cutoff) if cutoff else None
 
 
-# Names that other tools have for a metric, without being close to its own name.
-_MEANT = {"acc": "hit_rate", "accuracy": "hit_rate", "unj": "hole"}
-# Parameters in the names of ir_measures, and the options that they are here.
-_PARAMETERS = {
-    "rel": "relevance_threshold={}",
-    "p": "persistence={}",
-    "max_rel": "max_label={}",
-    "dcg='exp-log2'": "gain='exponential'",
-    "dcg='log2'": "gain='linear'",
-    "judged_only": "unjudged='drop' of evaluate_run",
+def _parameters(code: str, text: str) -> list[tuple[str, Any]]:
+    """The parameters in a name, such as `rel=2, ties='stable'`, and their values.
+
+    Numbers, strings, booleans and lists are as in Python. Anything else is a word: its
+    value is the text itself, as in `gain=linear` or `denominator=min(k, relevant)`.
+    """
+    call = f"name({code})"
+    try:
+        parsed: Any = ast.parse(call, mode="eval").body
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        parsed = None
+    is_call = isinstance(parsed, ast.Call) and isinstance(parsed.func, ast.Name)
+    if not is_call or parsed.args or any(each.arg is None for each in parsed.keywords):
+        raise ValueError(
+            "The parameters in a metric's name must be pairs of an option and its "
+            "value, separated by commas, as in 'ndcg@10(gain=linear, ties=stable)' or "
+            f"'AP(rel=2)@100'. Received: {shortened(text)}."
+        )
+    return [
+        (str(each.arg), _value_of_parameter(each.value, call))
+        for each in parsed.keywords
+    ]
+
+
+def _value_of_parameter(node: ast.expr, code: str) -> Any:
+    try:
+        return ast.literal_eval(node)
+    except (ValueError, TypeError):
+        return ast.get_source_segment(code, node)
+
+
+# The parameters of ir_measures, and the options that they are here.
+_OPTION_OF = {
+    "rel": "relevance_threshold",
+    "p": "persistence",
+    "max_rel": "max_label",
+    "dcg": "gain",
+    "cutoff": "k",
 }
 
 
-def _hint_for_parameters(text: str) -> str:
-    """The name and the options for a name with parameters, as `AP(rel=2)@10`."""
-    parts = re.fullmatch(r"(\w+)\((.+)\)(@\d+)?", text)
-    if not parts or parts[1].lower() not in METRICS:
-        return ""
-    name = METRICS[parts[1].lower()].name + (parts[3] or "")
-    options = []
-    for parameter in re.split(r",\s*", parts[2]):
-        key, _, value = parameter.partition("=")
-        option = _PARAMETERS.get(parameter) or _PARAMETERS.get(key)
-        if option is not None:
-            options.append(option.format(value))
-    passed = f", with {', '.join(options)}" if options else ""
-    return f" Pass parameters as options: {name!r}{passed}."
+def _option(parameter: str, declaration: Declaration, text: str) -> str:
+    """The option of a metric that a parameter in its name means."""
+    options = [*declaration.types, "convention", "k"]
+    for option in (parameter, _OPTION_OF.get(parameter)):
+        if option in options:
+            return option
+    if parameter == "judged_only":
+        hint = " Pass unjudged='drop' to `evaluate_run` for judged_only=True."
+    elif parameter == "gains":
+        hint = " Pass a metric object with a function of labels as its `gain`."
+    else:
+        hint = did_you_mean(parameter, options)
+    raise UnknownOptionError(
+        f"A parameter in the name of `{declaration.name}` must be one of its options: "
+        f"{listed(sorted(options))}. Received: {parameter!r} in {shortened(text)}."
+        f"{hint or ' Omit it.'}"
+    )
+
+
+def canonical_name(measure: Measure) -> str:
+    """The name with every option that differs from its default, for `parse_name`."""
+    defaults = measure.declaration.defaults
+    chosen = ",".join(
+        f"{name}={str(value).removesuffix('.0')}"  # 2 and 2.0 are the same option
+        for name, value in measure.options
+        if value != defaults[name]
+    )
+    return f"{measure.name}({chosen})" if chosen else measure.name
+
+
+# Names that other tools have for a metric, without being close to its own name.
+_MEANT = {"acc": "hit_rate", "accuracy": "hit_rate", "unj": "hole"}
 
 
 def _hint_for_name(text: str, name: str) -> str:
@@ -132,7 +217,7 @@ def named_measures(
         options: Options and a convention for the metrics passed by name. Each applies
             to the metrics with that option. Options that are None are ignored.
         data: The input format of the data; labels by default.
-        separator: The separator of the name and the cutoff of a metric passed by name.
+        separator: "@", or "_" for names of letters, digits and underscores.
     """
     if isinstance(metrics, (str, Mapping)) or not isinstance(metrics, Iterable):
         raise ValueError(
@@ -148,15 +233,12 @@ def named_measures(
     named: dict[str, Measure] = {}
     for metric in metrics:
         if isinstance(metric, str):
-            declaration, k = parse_name(metric)
-            taken = options.keys() & {"convention", *declaration.types}
-            taken -= {*declaration.unaffected_by}
-            unused -= taken
-            measure = make_measure(declaration, k, **{o: options[o] for o in taken})
-            if options.get("convention") == "trec_eval":
-                # Also a metric whose options no convention sets, such as `tied`.
-                measure = dataclasses.replace(measure, is_trec_eval=True)
-            name = measure.name_with(separator)
+            parsed = parse_name(metric)
+            taken = options.keys() & {"convention", *parsed.declaration.types}
+            unused -= taken | {"convention"}
+            measure = _measure_of_name(parsed, {o: options[o] for o in taken})
+            is_whole = separator == "@"
+            name = metric if is_whole else re.sub(r"\W+", "_", metric).strip("_")
         else:
             measure, name = _measure_of_object(metric, data), metric.name
         check_inputs(measure, data)
@@ -177,6 +259,23 @@ def named_measures(
             "metric object, or omit it."
         )
     return named
+
+
+def _measure_of_name(parsed: ParsedName, options: Mapping[str, Any]) -> Measure:
+    """The measure of a name in a call with options. Those of the name win.
+
+    If it names a convention, so do the options of the convention.
+    """
+    declaration, k, of_name = parsed
+    convention = of_name.get("convention", options.get("convention"))
+    won = {*declaration.unaffected_by, *of_name}
+    if of_name.get("convention") is not None:
+        won |= convention_for(convention, declaration).options.keys()
+    chosen = {o: value for o, value in options.items() if o not in won}
+    measure = make_measure(declaration, k, **chosen, **of_name)
+    # Also a metric whose options no convention sets, such as `tied`.
+    is_trec_eval = convention in IN_ORDER_OF_TREC_EVAL
+    return dataclasses.replace(measure, is_trec_eval=is_trec_eval)
 
 
 def _measure_of_object(metric: Any, data: InputFormat) -> Measure:
@@ -201,10 +300,10 @@ def _check_names_of_options(options: Mapping[str, Any]) -> None:
     """Raises an error for an unknown option, or one that only metric objects take."""
     if "denominator" in options:
         raise ValueError(
-            "`denominator` must be set on a metric object, since its choices differ "
-            "from metric to metric. Received: denominator="
+            "`denominator` must be set on a metric object or in a name, since its "
+            "choices differ from metric to metric. Received: denominator="
             f"{shortened(options['denominator'])}. Pass, for example, "
-            "MeanAveragePrecision(k=5, denominator='hits')."
+            "'map@5(denominator=hits)'."
         )
     known = {"convention"}.union(*(each.types for each in declarations().values()))
     for name in options:

@@ -56,11 +56,12 @@ class RankMetrics(metric_types.Metric):
     >>> metric.name
     'ndcg@10(gain=linear)'
 
-    TFMA drops one of two metrics with the same key. Therefore, a key contains every
-    option that differs from its default.
+    TFMA drops one of two metrics with the same key. Therefore, a key is the canonical
+    name, with every option that differs from its default, wherever it was passed.
 
     Args:
-        metrics: Names such as `"ndcg@10"`, as `tfrankmetrics.evaluate` takes them.
+        metrics: Names such as `"ndcg@10"` or `"nDCG(dcg='log2')@10"`, as
+            `tfrankmetrics.evaluate` takes them.
         name: The key that a threshold of this metric refers to; the first one by
             default. All metrics are computed in any case.
         modules: Modules to import first, which declare metrics outside this library.
@@ -222,8 +223,8 @@ def eval_config(
     metric = RankMetrics(metrics, **of_data, **options)
     _refuse_query_key(metric.request.input_format, query_key)
     measures = metric.request.named
-    minimum = _by_key("thresholds", thresholds, measures)
-    min_change = _by_key("change_thresholds", change_thresholds, measures)
+    minimum = _by_key("thresholds", thresholds, metrics, measures)
+    min_change = _by_key("change_thresholds", change_thresholds, metrics, measures)
     saved = metric.get_config() | {"modules": own_modules(measures)}
     metrics_spec = config_pb2.MetricsSpec(query_key=query_key)
     for key, measure in measures.items():
@@ -324,9 +325,24 @@ def _slicing_specs(slices: Any) -> list[config_pb2.SlicingSpec]:
     return [config_pb2.SlicingSpec(feature_keys=keys) for keys in [[], *together]]
 
 
+def _keys_of_names(
+    metrics: Sequence[str], measures: Mapping[str, Measure]
+) -> dict[str, str]:
+    """The keys by the names as passed, and by names without the options of a call."""
+    keys = dict(zip(metrics, measures, strict=True))
+    names = [measure.name for measure in measures.values()]
+    unique = {
+        measure.name: key
+        for key, measure in measures.items()
+        if names.count(measure.name) == 1
+    }
+    return {**unique, **keys, **{key: key for key in measures}}
+
+
 def _by_key(
     argument: str,
     thresholds: Mapping[str, float] | None,
+    metrics: Sequence[str],
     measures: Mapping[str, Measure],
 ) -> dict[str, float]:
     """Thresholds by the keys of their metrics, which may be passed by any name."""
@@ -336,11 +352,11 @@ def _by_key(
             f"`{argument}` must be a dict from metrics to numbers. Received: "
             f"{thresholds!r}. Pass {{'ndcg@10': 0.5}}, for example."
         )
-    keys = {measure.name: key for key, measure in measures.items()}
+    keys = _keys_of_names(metrics, measures)
     by_key = {}
     for name, value in thresholds.items():
         canonical = name
-        if name not in measures:
+        if name not in keys:
             (canonical,) = read_saved([name], {}).named
         key = keys.get(canonical, canonical)
         if key not in measures:

@@ -15,6 +15,7 @@ from tfrankmetrics.metrics.measure import (
     require_relevance,
     require_values_by_query,
 )
+from tfrankmetrics.metrics.names import canonical_name
 from tfrankmetrics.options import Duplicates
 from tfrankmetrics.results.request import Request, read_request
 
@@ -57,18 +58,15 @@ def read_saved(
                 "TFMA does not distinguish unjudged items from padding. Received: "
                 f"{measure.name!r}. Use tfrankmetrics.evaluate_run."
             )
-    return request.with_measures({_key(each): each for each in request.measures})
-
-
-def _key(measure: Measure) -> str:
-    """The metric's name with every option that differs from its default."""
-    defaults = measure.declaration.defaults
-    chosen = ",".join(
-        f"{name}={str(value).removesuffix('.0')}"  # 2 and 2.0 are the same option
-        for name, value in measure.options
-        if value != defaults[name]
-    )
-    return f"{measure.name}({chosen})" if chosen else measure.name
+    keys: dict[str, str] = {}
+    for name, measure in request.named.items():
+        same = keys.setdefault(canonical_name(measure), name)
+        if same != name:
+            raise ValueError(
+                "Two names in TFMA must not mean the same metric, since its keys are "
+                f"canonical names. Received: {same!r} and {name!r}. Remove one."
+            )
+    return request.with_measures({k: request.named[name] for k, name in keys.items()})
 
 
 def own_modules(measures: Mapping[str, Measure]) -> list[str]:
