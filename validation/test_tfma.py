@@ -426,7 +426,7 @@ def test_keys_of_names_with_parameters_are_canonical():
     specs = config.metrics_specs[0].metrics
     assert [json.loads(each.config)["name"] for each in specs] == [*keys.values()]
     assert all(each.threshold.value_threshold.lower_bound.value for each in specs)
-    with pytest.raises(ValueError, match="must not mean the same metric.*'P@5' and"):
+    with pytest.raises(ValueError, match=r"must not mean the same metric.*'P@5' and"):
         RankMetrics(["P@5", "precision@5"])
 
 
@@ -440,7 +440,7 @@ def test_values_of_names_with_parameters():
         .get_metrics_for_slice()
         .items()
     }
-    labels, scores = (np.stack(table[column]) for column in ("label", "score"))
+    labels, scores = (np.stack(table[column]) for column in ("grades", "scores"))
     expected = tfr.evaluate(labels, scores, names)
     keys = ["ndcg@3(gain=linear)", "ndcg@3", "map@100(relevance_threshold=2)"]
     assert [found[key] for key in keys] == pytest.approx([*expected.values()])

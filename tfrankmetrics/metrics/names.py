@@ -234,8 +234,11 @@ def named_measures(
     for metric in metrics:
         if isinstance(metric, str):
             parsed = parse_name(metric)
-            taken = options.keys() & {"convention", *parsed.declaration.types}
-            unused -= taken | {"convention"}
+            declaration = parsed.declaration
+            taken = options.keys() & {"convention", *declaration.types}
+            unused -= taken - {*declaration.unaffected_by}
+            if options.get("convention") in IN_ORDER_OF_TREC_EVAL:  # of any metric
+                unused.discard("convention")
             measure = _measure_of_name(parsed, {o: options[o] for o in taken})
             is_whole = separator == "@"
             name = metric if is_whole else re.sub(r"\W+", "_", metric).strip("_")
