@@ -162,12 +162,7 @@ _ALL = (
         "ir_measures",
         "ndcg map mrr precision recall hit_rate r_precision bpref rbp err",
         gain="linear",
-        denominator={
-            "map": "relevant",
-            "recall": "relevant",
-            "precision": "k",
-            "bpref": "min(relevant, irrelevant)",
-        },
+        denominator={"precision": "k"},
         ties="stable",
         over="first",
         persistence=0.8,

@@ -276,9 +276,10 @@ def _measure_of_name(parsed: ParsedName, options: Mapping[str, Any]) -> Measure:
         won |= convention_for(convention, declaration).options.keys()
     chosen = {o: value for o, value in options.items() if o not in won}
     measure = make_measure(declaration, k, **chosen, **of_name)
-    # Also a metric whose options no convention sets, such as `tied`.
-    is_trec_eval = convention in IN_ORDER_OF_TREC_EVAL
-    return dataclasses.replace(measure, is_trec_eval=is_trec_eval)
+    if convention in IN_ORDER_OF_TREC_EVAL:
+        # Also a metric whose options no convention sets, such as `tied`.
+        measure = dataclasses.replace(measure, is_trec_eval=True)
+    return measure
 
 
 def _measure_of_object(metric: Any, data: InputFormat) -> Measure:
