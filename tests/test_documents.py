@@ -158,5 +158,5 @@ def test_relevance_at_one_rank(number, k, relevance):
     """The notebook on MAP@12 defines rel@k, the relevance of the item at rank k."""
     ids, names = [TRUTH], [f"P@{depth}" for depth in range(1, k + 1)]
     precision = tfr.evaluate(ids, [list(PREDICTED[number])], names, inputs="ids")
-    before = (k - 1) * precision[f"precision@{k - 1}"] if k > 1 else 0.0
-    assert k * precision[f"precision@{k}"] - before == pytest.approx(relevance)
+    before = (k - 1) * precision[f"P@{k - 1}"] if k > 1 else 0.0
+    assert k * precision[f"P@{k}"] - before == pytest.approx(relevance)

@@ -50,7 +50,7 @@ def test_thresholds_are_not_rounded(threshold, first_relevant, dtype):
     options = {"relevance_threshold": threshold}
     values = tfr.evaluate(labels, scores, ["mrr", "P@5", "auc"], **options)
     assert values["mrr"] == pytest.approx(1 / rank)
-    assert values["precision@5"] == pytest.approx(relevant.sum() / 4)
+    assert values["P@5"] == pytest.approx(relevant.sum() / 4)
     assert not values["auc"] > 1
     (precision_ia,) = tfr.evaluate(subtopics, scores, ["P-IA@5"], **options).values()
     assert precision_ia == pytest.approx(relevant.sum() / 4)
