@@ -240,8 +240,9 @@ def named_measures(
             if options.get("convention") in IN_ORDER_OF_TREC_EVAL:  # of any metric
                 unused.discard("convention")
             measure = _measure_of_name(parsed, {o: options[o] for o in taken})
-            is_whole = separator == "@"
-            name = metric if is_whole else re.sub(r"\W+", "_", metric).strip("_")
+            name = metric
+            if separator == "_":
+                name = re.sub(r"\W+", "_", metric).strip("_")
         else:
             measure, name = _measure_of_object(metric, data), metric.name
         check_inputs(measure, data)
