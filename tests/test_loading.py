@@ -238,6 +238,7 @@ def test_the_package_runs_no_code_from_data():
     # All of them import modules by names in the code.
     assert importers == {
         "__init__.py",
+        "accumulator.py",
         "backends.py",
         "bases.py",
         "files.py",

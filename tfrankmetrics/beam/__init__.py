@@ -82,7 +82,7 @@ class ComputeMetricsOfRows(beam.PTransform):
             the query; None for equal weights.
         by: The column of the slice of the query, such as its language, the same in all
             rows of the query. Or a list of columns, whose combinations are the slices.
-        separator: As in `tfrankmetrics.evaluate`.
+        separator: Between the name and the cutoff in a key: "@" (the default) or "_".
         **options: Options for the metrics passed by name, such as `gain="linear"` or
             `convention="tf_ranking"`. See `tfrankmetrics.Options`. ties="stable"
             is not supported, since rows are unordered on Beam.
@@ -162,10 +162,19 @@ class ComputeMetricsOfRun(beam.PTransform):
             all rows of the query; None for equal weights.
         by: The column of `qrels` with the slice of the query, the same in all rows of
             the query. Or a list of columns, whose combinations are the slices.
-        query, item, label, score: As in `tfrankmetrics.evaluate_run`.
-        missing_queries, unjudged_queries, unjudged: As in `tfrankmetrics.evaluate_run`.
-        separator: As in `tfrankmetrics.evaluate_run`.
-        **options: As in `ComputeMetricsOfRows`. With the convention "trec_eval" or
+        query: The column of the query ids, in both tables.
+        item: The column of the item ids, in both tables, or a list of columns that
+            identify an item together.
+        label: The column of the labels, in `qrels`.
+        score: The column of the scores, in `run`.
+        missing_queries: Judged queries without predictions: "zero", an empty result
+            (the default); "skip"; or "error".
+        unjudged_queries: Predictions of queries that were not judged: "skip" (the
+            default) or "error".
+        unjudged: Unjudged items are treated as "irrelevant" (the default), or excluded
+            by "drop".
+        separator: Between the name and the cutoff in a key: "@" (the default) or "_".
+        **options: Options for the metrics passed by name. With the convention "trec_eval" or
             "ir_measures", here, in a name or in a metric object, ties are broken as
             trec_eval does.
 

@@ -74,12 +74,14 @@ class EvaluateLists(Evaluation):
         y: Labels or relevant ids, as `y_true` of `evaluate`. Omit it if `x` is a
             dataset.
         metrics: Names and metric objects, as in `evaluate`.
-        mask, sample_weight: As in `evaluate`. A dataset contains its own, with the mask
-            in `y`, as `{"labels": ..., "mask": ...}`. Without one, the mask that Keras
-            attaches to the scores is used, as in `compile`.
-        by: As in `evaluate`. The keys of a slice look like `val_ndcg@10/language:de`.
-            The slices of a dataset are in the order of its lists, which must not be
-            shuffled.
+        mask: Booleans of the labels' shape, True for valid items. A dataset contains
+            its own in `y`, as `{"labels": ..., "mask": ...}`. Without one, the mask
+            that Keras attaches to the scores is used, as in `compile`.
+        sample_weight: A scalar, `[B]` (one weight per query), or of the labels' shape
+            (one per item). A dataset contains its own.
+        by: A slice for each query, `[B]`, or a dict of columns. The keys of a slice
+            look like `val_ndcg@10/language:de`. The slices of a dataset are in the
+            order of its lists, which must not be shuffled.
         output: The name or the number of the model's output that holds the scores, if
             it has several. If the `y` of a dataset is a dict or a tuple for all
             outputs, the entry of this output is used.
@@ -91,8 +93,15 @@ class EvaluateLists(Evaluation):
             batch, and the last values also at the end of the epoch. With
             `steps_per_execution`, it is the first end of an execution after the step.
         prefix: A string put before each key.
-        inputs, duplicates, lower_is_better: As in `evaluate`.
-        num_queries, separator: As in `evaluate`.
+        inputs: The format of `y_true` and `y_pred`: "labels" and scores (the default);
+            relevant "ids" and recommended ids, best first; or relevant ids and the
+            scores of a whole "catalog".
+        duplicates: With inputs="ids", how repeated recommendations are counted: "first"
+            (once, at the first position; the default) or "all" (each time).
+        lower_is_better: If True, the lowest score ranks first.
+        num_queries: If True, adds the number of included queries, under the key
+            "num_queries".
+        separator: Between the name and the cutoff in a key: "@" (the default) or "_".
         **options: Options for the metrics passed by name. See
             `tfrankmetrics.Options`.
 

@@ -54,13 +54,24 @@ class EvaluateRetrieval(Evaluation):
         query_tower: A part of the model, such as `model.query_tower`, that computes
             embeddings, or the inputs of `score`, from queries. None if the queries are
             embeddings already.
-        sample_weight: As in `evaluate_retrieval`.
-        by: As in `evaluate_retrieval`. The keys of a slice look like
-            `val_ndcg@10/language:de`.
-        every, unit, prefix: As in `EvaluateLists`.
-        exclude, candidate_ids, score, candidate_tower, batch_size, chunk_size: As in
-            `evaluate_retrieval`.
-        num_queries, separator: As in `evaluate`.
+        sample_weight: A weight for each query: a scalar, `[B]` or `[B, 1]`.
+        by: A slice for each query, `[B]`, or a dict of columns. The keys of a slice
+            look like `val_ndcg@10/language:de`.
+        every: Evaluates after every so many epochs or steps, and after the first epoch.
+        unit: "epochs" (the default) or "steps" (batches).
+        prefix: A string put before each key.
+        exclude: Ids to exclude from each query's ranking, `[B, E]`, lists of unequal
+            length, or a sparse matrix `[B, V]`.
+        candidate_ids: The id of each candidate, `[V]`, integers or strings. By default
+            its position.
+        score: A function from some rows of queries and of candidates to their scores
+            `[B, C]`. By default the dot product.
+        candidate_tower: The same for `candidates`.
+        batch_size: The number of queries that are scored at a time.
+        chunk_size: The number of candidates that are scored at a time.
+        num_queries: If True, adds the number of included queries, under the key
+            "num_queries".
+        separator: Between the name and the cutoff in a key: "@" (the default) or "_".
         **options: Options for the metrics passed by name. See
             `tfrankmetrics.Options`.
 

@@ -53,12 +53,24 @@ class EvaluateRows(Evaluation):
         labels: The label of each row.
         query_ids: The query id of each row, or None with `groups`.
         metrics: Names and metric objects, as in `evaluate`.
-        data, groups, sample_weight, item_ids, lower_is_better: As in `evaluate_rows`.
-            With `data`, the other columns may be names.
-        by: As in `evaluate_rows`. The keys of a slice look like
-            `val_ndcg@10/language:de`.
-        every, unit, prefix, output, batch_size: As in `EvaluateLists`.
-        num_queries, separator: As in `evaluate`.
+        data: A frame, or a dict of columns. The other columns may then be names.
+        groups: Instead of query ids, the number of rows of each query, whose rows are
+            adjacent.
+        sample_weight: One weight per row; or of each query, if it is the same in all
+            its rows.
+        item_ids: The item of each row, which metrics of recommended items require.
+        lower_is_better: If True, the lowest score ranks first.
+        by: A slice for each row, the same in all rows of a query, or a dict of columns.
+            The keys of a slice look like `val_ndcg@10/language:de`.
+        every: Evaluates after every so many epochs or steps, and after the first epoch.
+        unit: "epochs" (the default) or "steps" (batches).
+        prefix: A string put before each key.
+        output: The name or the number of the model's output that holds the scores, if
+            it has several.
+        batch_size: The batch size of the prediction, as for `model.predict`.
+        num_queries: If True, adds the number of included queries, under the key
+            "num_queries".
+        separator: Between the name and the cutoff in a key: "@" (the default) or "_".
         **options: Options for the metrics passed by name. See
             `tfrankmetrics.Options`.
 

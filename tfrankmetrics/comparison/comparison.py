@@ -84,28 +84,41 @@ class Comparison:
         return "\n".join(table.abridged().to_html() for table in self._tables())
 
     def to_markdown(self, content: Content | None = None) -> str:
-        """The tables in Markdown: the "means", the "differences", or both."""
+        """The tables in Markdown.
+
+        Args:
+            content: "means" or "differences"; by default both.
+        """
         return "\n\n".join(table.to_markdown() for table in self._tables(content))
 
     def to_latex(self, content: Content | None = None) -> str:
-        """The tables as LaTeX tabulars: the "means", the "differences", or both.
+        """The tables as LaTeX tabulars.
 
         The best mean of a row is bold. Letters mark the models that a model is
         significantly better than.
+
+        Args:
+            content: "means" or "differences"; by default both.
         """
         return "\n\n".join(table.to_latex() for table in self._tables(content))
 
     def to_pandas(self, content: Content | None = None) -> DataFrame:
-        """A pandas frame of the "differences" or the "means", a row for each.
+        """A pandas frame with a row for each difference, or for each mean.
 
-        By default the differences, or the means if there is one model. In the rows for
-        all queries, the slice columns contain "all".
+        In the rows for all queries, the slice columns contain "all".
+
+        Args:
+            content: "differences" (the default) or "means" (the default for one model).
         """
         pandas = require("pandas", "`to_pandas`")
         return pandas.DataFrame(self.to_dicts(content))
 
     def to_dicts(self, content: Content | None = None) -> list[dict[str, Any]]:
-        """The rows of `to_pandas` as dicts."""
+        """The rows of `to_pandas` as dicts.
+
+        Args:
+            content: "differences" (the default) or "means" (the default for one model).
+        """
         check_option("Comparison", "content", content, Content | None)
         chosen = self.differences if self.differences else self.means
         if content is not None:
@@ -238,12 +251,19 @@ class Comparison:
     def worst_queries(
         self, metric: str, model: str, *, number: int = 10, in_slice: Key | None = None
     ) -> QueryTable:
-        """The queries with the worst values of a model, as a `QueryTable`.
+        """The queries with the worst values of a model, as a table.
 
         Queries without relevant items, whose value 0 does not depend on the model, are
         left out. In a plain dict of values they are not known, and are shown.
 
-        Raises ValueError for a name that is not one of those compared.
+        Args:
+            metric: The metric.
+            model: The model.
+            number: The number of queries, by default 10.
+            in_slice: A slice of `by=`, whose queries to show; by default all.
+
+        Raises:
+            ValueError: A name is not one of those compared.
         """
         check_option("worst_queries", "number", number, Positive)
         queries = self._per_query.queries_of(in_slice)

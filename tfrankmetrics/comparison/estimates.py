@@ -96,6 +96,9 @@ class Difference(NamedTuple):
         comparisons). It is NaN for too few queries, or if none differs. Source:
         Guenther, "Sample size formulas for normal theory t tests", The American
         Statistician 35, 1981.
+
+        Args:
+            power: A probability above 0 and below 1. Default 0.8.
         """
         of_test, both = _quantiles(power)
         degrees = self.effective_queries - of_test**2 / 2
@@ -107,8 +110,14 @@ class Difference(NamedTuple):
         """The number of queries that would detect a true difference of this size.
 
         The inverse of `detectable_difference`, and at least the smallest number that
-        can reach significance. Raises ValueError for a difference that is not a finite
-        number other than 0, and if no two queries differ.
+        can reach significance.
+
+        Args:
+            difference: The true difference, a finite number other than 0.
+            power: The probability of p < 0.05, above 0 and below 1. Default 0.8.
+
+        Raises:
+            ValueError: An argument is not one of these, or no two queries differ.
         """
         is_number = isinstance(difference, numbers.Real) and math.isfinite(difference)
         if not is_number or not difference:

@@ -293,10 +293,12 @@ class Accumulator:
         Sums of batches add up, as by `+` and `jax.lax.psum`.
 
         Args:
-            y_true: As in `update`; ids are integers.
-            y_pred: As in `update`.
-            sample_weight: As in `update`.
-            mask: As in `update`.
+            y_true: Labels `[B, N]`, or relevant ids, which are integers.
+            y_pred: Scores of the same shape, recommended ids, or the scores of a
+                catalog.
+            sample_weight: A scalar, `[B]` (one weight per query), or of the labels'
+                shape (one per item).
+            mask: Booleans of the labels' shape, True for valid items.
 
         Returns:
             Float64 `[rows, 2]` if JAX computes in 64 bits. Otherwise, float32

@@ -118,9 +118,10 @@ def evaluate_rows(
             same in all rows of a query. Or a dict of columns, or a list of names of
             columns of `data`, whose combinations are the slices. Returns the metrics of
             each slice, too.
-        num_queries: As in `evaluate`.
-        separator: As in `evaluate`.
-        per_query: As in `evaluate`.
+        num_queries: If True, adds the number of included queries, under the key
+            "num_queries".
+        separator: Between the name and the cutoff in a key: "@" (the default) or "_".
+        per_query: If True, returns the value of each query instead of the mean.
         **options: Options for the metrics passed by name, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 

@@ -126,9 +126,10 @@ def evaluate_run(
         model: The column of `run` with the model of each row, if the table holds the
             predictions of several models. The result is then a dict with the result of
             each model, which `compare` takes with `per_query=True`.
-        num_queries: As in `evaluate`.
-        separator: As in `evaluate`.
-        per_query: As in `evaluate`.
+        num_queries: If True, adds the number of included queries, under the key
+            "num_queries".
+        separator: Between the name and the cutoff in a key: "@" (the default) or "_".
+        per_query: If True, returns the value of each query instead of the mean.
         **options: Options for the metrics passed by name. See `tfrankmetrics.Options`.
             With the convention "trec_eval" or "ir_measures", here, in a name or in a
             metric object, ties are broken as in trec_eval: scores are rounded to

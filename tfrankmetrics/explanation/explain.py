@@ -67,11 +67,17 @@ def explain(
         versus: A second metric, which is shown side by side: the name of a convention
             in which `metric` is computed again, a name with parameters such as
             "ndcg@10(gain=linear)", or a metric object.
-        mask: As in `evaluate`.
-        sample_weight: As in `evaluate`.
-        inputs: As in `evaluate`.
-        duplicates: As in `evaluate`.
-        lower_is_better: As in `evaluate`. Scores are shown as negative ones.
+        mask: Booleans of the labels' shape, True for valid items. The mask alone
+            decides: a negative label then means not relevant.
+        sample_weight: A scalar, `[B]` (one weight per query), or of the labels' shape
+            (one per item).
+        inputs: The format of `y_true` and `y_pred`: "labels" and scores (the default);
+            relevant "ids" and recommended ids, best first; or relevant ids and the
+            scores of a whole "catalog".
+        duplicates: With inputs="ids", how repeated recommendations are counted: "first"
+            (once, at the first position; the default) or "all" (each time).
+        lower_is_better: If True, the lowest score ranks first. Scores are shown as
+            negative ones.
         **options: Options for a metric passed by name, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
@@ -135,7 +141,8 @@ def explain_rows(
         groups: The number of rows of each query, as in `evaluate_rows`.
         versus: A second metric to show side by side, as in `explain`.
         sample_weight: One weight per row.
-        lower_is_better: As in `evaluate_rows`. Scores are shown as negative ones.
+        lower_is_better: If True, the lowest score ranks first. Scores are shown as
+            negative ones.
         **options: Options for a metric passed by name. See `tfrankmetrics.Options`.
 
     Returns:
@@ -190,15 +197,21 @@ def explain_run(
         metric: A name such as "ndcg@10", or a metric object.
         query_id: The id of the query.
         versus: A second metric to show side by side, as in `explain`.
-        query: As in `evaluate_run`.
-        item: As in `evaluate_run`.
-        label: As in `evaluate_run`.
-        score: As in `evaluate_run`.
-        missing_queries: As in `evaluate_run`.
-        unjudged: As in `evaluate_run`.
-        exclude: As in `evaluate_run`.
-        lower_is_better: As in `evaluate_run`. Scores are shown as negative ones.
-        sample_weight: As in `evaluate_run`.
+        query: The column of the query ids, in both tables.
+        item: The column of the item ids, in both tables, or a list of columns that
+            identify an item together.
+        label: The column of the labels, in `qrels`.
+        score: The column of the scores, in `run`.
+        missing_queries: A query without predictions: "zero", an empty result (the
+            default). It is an error with "skip" and "error".
+        unjudged: Unjudged items are treated as "irrelevant" (the default), or excluded
+            by "drop".
+        exclude: Predictions to remove from the run: a dict from queries to lists of
+            items, a frame of both, or "identical_ids".
+        lower_is_better: If True, the lowest score ranks first. Scores are shown as
+            negative ones.
+        sample_weight: The weight of each query, as a dict or the name of a column of
+            `qrels`.
         **options: Options for a metric passed by name. See `tfrankmetrics.Options`.
 
     Returns:
@@ -260,14 +273,18 @@ def explain_retrieval(
         metric: A name such as "ndcg@10", or a metric object.
         query: The number of the query, from 0.
         versus: A second metric to show side by side, as in `explain`.
-        sample_weight: As in `evaluate_retrieval`.
-        exclude: As in `evaluate_retrieval`.
-        candidate_ids: As in `evaluate_retrieval`.
-        score: As in `evaluate_retrieval`.
-        query_tower: As in `evaluate_retrieval`.
-        candidate_tower: As in `evaluate_retrieval`.
-        batch_size: As in `evaluate_retrieval`.
-        chunk_size: As in `evaluate_retrieval`.
+        sample_weight: A weight for each query: a scalar, `[B]` or `[B, 1]`.
+        exclude: Ids to exclude from each query's ranking, `[B, E]`, lists of unequal
+            length, or a sparse matrix `[B, V]`.
+        candidate_ids: The id of each candidate, `[V]`, integers or strings. By default
+            its position.
+        score: A function from some rows of queries and of candidates to their scores
+            `[B, C]`. By default the dot product.
+        query_tower: A Keras model, a layer or a function that computes `queries` from
+            inputs.
+        candidate_tower: The same for `candidates`.
+        batch_size: The number of queries that are scored at a time.
+        chunk_size: The number of candidates that are scored at a time.
         **options: Options for a metric passed by name. See `tfrankmetrics.Options`.
 
     Returns:

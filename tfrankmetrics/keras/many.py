@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.compute.exposures import require_data_in_order
 from tfrankmetrics.keras.backends import register
-from tfrankmetrics.metrics.base import Twinned, require_name
+from tfrankmetrics.metrics.base import MetricBase, require_name
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Duplicates, Inputs, Options, Separator
 from tfrankmetrics.results.metric_values import NUM_QUERIES
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class RankingMetrics(Twinned):
+class RankingMetrics(MetricBase):
     """Several ranking metrics at once; `result` is a dict.
 
     All of them read from one ranking of the lists; therefore, ten metrics and cutoffs
@@ -46,7 +46,14 @@ class RankingMetrics(Twinned):
         prefix: A string put before each key of the result.
         name: The name of the metric itself, which the logs do not show.
         dtype: The dtype of the results, by default Keras's floatx.
-        num_queries, separator, inputs, duplicates: As in `evaluate`.
+        num_queries: If True, adds the number of included queries, under the key
+            "num_queries".
+        separator: Between the name and the cutoff in a key: "@" (the default) or "_".
+        inputs: The format of `y_true` and `y_pred`: "labels" and scores (the default);
+            relevant "ids" and recommended ids, best first; or relevant ids and the
+            scores of a whole "catalog".
+        duplicates: With inputs="ids", how repeated recommendations are counted: "first"
+            (once, at the first position; the default) or "all" (each time).
         **options: Options for the metrics passed by name, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 

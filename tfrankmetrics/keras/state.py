@@ -109,42 +109,7 @@ class StatefulMetric(KerasMetric):
         y_pred: ArrayLike,
         sample_weight: ArrayLike | None = None,
     ) -> None:
-        """Adds a batch of queries.
-
-        Args:
-            y_true: Labels `[B, N]`, `[B, N, 1]`, or `[N]` for one list; dense or
-                ragged. For metrics of subtopics `[B, N, T]`, one label for each
-                subtopic. A label below 0 marks padding; an item with subtopics is
-                padding if all its labels are below 0. Or a dict with `labels` and a
-                boolean `mask` `[B, N]`, True for valid items; then the mask
-                alone decides, and a negative label is not relevant. A Keras mask on
-                `y_pred` has the same effect.
-
-                With inputs="ids", the relevant ids, `[B]` or `[B, M]` in any order,
-                integers with -1 for padding. With inputs="catalog", likewise, where
-                each id is the position of an item in the catalog; `[B, T]` or
-                `[B, T, M]` for sequences. If the batch is the catalog, with scores
-                `[B, B]`, each id is a position in the batch, and the value depends on
-                the batch. Or a dict of `ids`, optionally their `relevance`, of the same
-                shape, and for a catalog the ids to `exclude` from the ranking,
-                `[B, E]` or `[B, T, E]`.
-            y_pred: Scores of the labels' shape, or `[B, N, 1]`; the highest ranks
-                first. Any float or integer dtype, compared without rounding. NaN ranks
-                below every number. A score of -inf means that the item was not
-                retrieved.
-
-                With inputs="ids", recommended ids `[B, K]`, best first, with -1 for
-                padding at the end. With inputs="catalog", scores of all items,
-                `[B, V]`, or `[B, T, V]` for each step of a sequence.
-            sample_weight: None, a scalar, or `[B]` or `[B, 1]` for one weight per
-                query. With labels also of their shape, for one weight per item. With
-                sequences also `[B, T]`, for one weight per step.
-
-        Raises:
-            ValueError: A shape or dtype is not one of these. In a graph with unknown
-                dimensions, `tf.errors.InvalidArgumentError` is raised when it runs. In
-                eager mode, an id is outside of the catalog.
-        """
+        """As `MetricBase.update_state` states."""
         is_compiled = check_use_in_keras(self, y_pred)
         arguments = y_true, y_pred, sample_weight
         library, sharing = BACKEND, nullcontext()
@@ -211,28 +176,12 @@ class StatefulMetric(KerasMetric):
         )
 
     def reset_state(self) -> None:
-        """Resets the metric to its state before any batch."""
+        """As `MetricBase.reset_state` states."""
         self._evidence.reset()
         self._sums.assign(np.zeros(tuple(self._sums.shape)))
 
     def merge_state(self, metrics: Iterable[StatefulMetric]) -> None:
-        """Adds the states of other metrics, which have seen other queries.
-
-        >>> import tfrankmetrics as tfr
-        >>> first, second = tfr.MeanReciprocalRank(), tfr.MeanReciprocalRank()
-        >>> first.update_state([[1, 0]], [[2.0, 1.0]])
-        >>> second.update_state([[0, 1]], [[2.0, 1.0]])
-        >>> first.merge_state([second])
-        >>> float(first.result())
-        0.75
-
-        Args:
-            metrics: A list of metrics. Apart from their names, prefixes and dtypes,
-                they must be configured like this one.
-
-        Raises:
-            ValueError: A metric computes different values. No state changes then.
-        """
+        """As `MetricBase.merge_state` states."""
         if isinstance(metrics, KerasMetric):
             raise ValueError(
                 f"`metrics` must be a list of metrics. Received: {metrics!r}, one "

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tfrankmetrics import keras_hooks
+from tfrankmetrics.arguments import ArrayLike
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.conventions import CONVENTIONS, IN_ORDER_OF_TREC_EVAL
 from tfrankmetrics.inputs.formats import input_format
@@ -40,7 +42,7 @@ def require_name(name: Any) -> None:
         raise ValueError(f"`name` must be a string. Received: {shortened(name)}.")
 
 
-class Twinned(_Base):
+class MetricBase(_Base):
     """A class whose objects are of its twin, a subclass that is also a Keras metric."""
 
     if not TYPE_CHECKING:  # type checkers check calls by the fields of a class
@@ -48,20 +50,94 @@ class Twinned(_Base):
         def __new__(cls, *_: Any, **__: Any) -> Any:
             """An object of the twin."""
             twin = keras_hooks.class_of_objects(cls)
-            return super(Twinned, twin).__new__(twin)
+            return super(MetricBase, twin).__new__(twin)
+
+    # These methods stand here so that `help` and editors show them.
+
+    def update_state(
+        self,
+        y_true: ArrayLike,
+        y_pred: ArrayLike,
+        sample_weight: ArrayLike | None = None,
+    ) -> None:
+        """Adds a batch of queries.
+
+        Args:
+            y_true: Labels `[B, N]`, `[B, N, 1]`, or `[N]` for one list; dense or
+                ragged. For metrics of subtopics `[B, N, T]`, one label for each
+                subtopic. A label below 0 marks padding; an item with subtopics is
+                padding if all its labels are below 0. Or a dict with `labels` and a
+                boolean `mask` `[B, N]`, True for valid items; then the mask
+                alone decides, and a negative label is not relevant. A Keras mask on
+                `y_pred` has the same effect.
+
+                With inputs="ids", the relevant ids, `[B]` or `[B, M]` in any order,
+                integers with -1 for padding. With inputs="catalog", likewise, where
+                each id is the position of an item in the catalog; `[B, T]` or
+                `[B, T, M]` for sequences. If the batch is the catalog, with scores
+                `[B, B]`, each id is a position in the batch, and the value depends on
+                the batch. Or a dict of `ids`, optionally their `relevance`, of the same
+                shape, and for a catalog the ids to `exclude` from the ranking,
+                `[B, E]` or `[B, T, E]`.
+            y_pred: Scores of the labels' shape, or `[B, N, 1]`; the highest ranks
+                first. Any float or integer dtype, compared without rounding. NaN ranks
+                below every number. A score of -inf means that the item was not
+                retrieved.
+
+                With inputs="ids", recommended ids `[B, K]`, best first, with -1 for
+                padding at the end. With inputs="catalog", scores of all items,
+                `[B, V]`, or `[B, T, V]` for each step of a sequence.
+            sample_weight: None, a scalar, or `[B]` or `[B, 1]` for one weight per
+                query. With labels also of their shape, for one weight per item. With
+                sequences also `[B, T]`, for one weight per step.
+
+        Raises:
+            ValueError: A shape or dtype is not one of these. In a graph with unknown
+                dimensions, `tf.errors.InvalidArgumentError` is raised when it runs. In
+                eager mode, an id is outside of the catalog.
+        """
+        super().update_state(y_true, y_pred, sample_weight)
+
+    def reset_state(self) -> None:
+        """Resets the metric to its state before any batch."""
+        super().reset_state()
+
+    def merge_state(self, metrics: Iterable[Any]) -> None:
+        """Adds the states of other metrics, which have seen other queries.
+
+        >>> import tfrankmetrics as tfr
+        >>> first, second = tfr.MeanReciprocalRank(), tfr.MeanReciprocalRank()
+        >>> first.update_state([[1, 0]], [[2.0, 1.0]])
+        >>> second.update_state([[0, 1]], [[2.0, 1.0]])
+        >>> first.merge_state([second])
+        >>> float(first.result())
+        0.75
+
+        Args:
+            metrics: A list of metrics. Apart from their names, prefixes and dtypes,
+                they must be configured like this one.
+
+        Raises:
+            ValueError: A metric computes different values. No state changes then.
+        """
+        super().merge_state(metrics)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that recreate this metric."""
+        """The arguments that recreate this metric, as Keras saves them."""
         return super().get_config()
 
     @classmethod
     def from_config(cls, config: dict[str, Any]) -> Any:
-        """Makes the metric from the result of `get_config`."""
-        return super(Twinned, keras_hooks.class_of_objects(cls)).from_config(config)
+        """Makes the metric from the result of `get_config`.
+
+        Args:
+            config: What `get_config` returns.
+        """
+        return super(MetricBase, keras_hooks.class_of_objects(cls)).from_config(config)
 
 
 @with_fields
-class SingleMetric(Twinned):
+class SingleMetric(MetricBase):
     """The base of all metrics. Its objects are Keras metrics where Keras is."""
 
     ties: Ties = "expected"
@@ -207,7 +283,14 @@ class WholeListMetric(SingleMetric):
     Args:
         inputs: The arguments of `update_state`: "labels" and scores (the default), or
             relevant ids and the scores of a whole "catalog".
-        ties, empty, zero_weight, convention, name, dtype: As in `TopKMetric`.
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
+        empty: For a list without relevant items: "zero" (the default), "one" or "skip".
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        name: The name of the result, by default the metric's name.
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `TopKMetric` describes the arguments from `ties` on in full.
 
     Raises:
         ValueError: An option is invalid, or the convention does not cover the metric.
@@ -229,10 +312,17 @@ class SubtopicMetric(SingleMetric):
     'alpha_dcg@10'
 
     Args:
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
         inputs: "labels", the only input format with subtopics.
         ties: "expected" (the default) or "stable". Finding the best order of items with
             several subtopics is NP-hard.
-        k, empty, zero_weight, convention, name, dtype: As in `TopKMetric`.
+        empty: For a list without relevant items: "zero" (the default), "one" or "skip".
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        name: The name of the result, by default the metric's name and cutoff.
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `TopKMetric` describes the arguments from `empty` on in full.
 
     Raises:
         ValueError: `k` or an option is invalid, or the convention does not cover the
@@ -269,7 +359,9 @@ class ItemMetric(SingleMetric):
         zero_weight: "keep", the only choice, since items have no weights.
         duplicates: No effect on these metrics: repeated recommendations are counted
             each time.
-        name, dtype: As in `TopKMetric`.
+        convention: None, the only choice: no convention covers these metrics.
+        name: The name of the result, by default the metric's name and cutoff.
+        dtype: The dtype of the result, by default Keras's floatx.
 
     Raises:
         ValueError: `k` or an option is invalid, or data about the items are missing.

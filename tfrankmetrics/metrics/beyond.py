@@ -51,11 +51,20 @@ class CatalogCoverage(ItemMetric):
     0.5
 
     Args:
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
         num_items: The number of items in the catalog, V, whose ids are 0 ... V - 1.
             Required unless a function is passed the scores of the whole catalog.
             Default None.
-        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
-            As in `ItemMetric`.
+        ties: For equal scores: "expected" (the default) or "stable".
+        empty: "skip", the only choice: a query without recommendations is excluded.
+        zero_weight: "keep", the only choice, since items have no weights.
+        convention: None, the only choice: no convention covers this metric.
+        inputs: What `update_state` reads: "labels", "ids" (the default) or "catalog".
+        duplicates: "first" (the default) or "all", without a difference.
+        name: The name of the result, by default such as "coverage@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `ItemMetric` describes the arguments from `ties` on in full.
     """
 
     num_items: NumItems = None
@@ -90,9 +99,20 @@ class ExposureGini(ItemMetric):
     0.75
 
     Args:
-        num_items: As in `CatalogCoverage`. Default None.
-        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
-            As in `ItemMetric`.
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
+        num_items: The number of items in the catalog, V, whose ids are 0 ... V - 1.
+            Required unless a function is passed the scores of the whole catalog.
+            Default None.
+        ties: For equal scores: "expected" (the default) or "stable".
+        empty: "skip", the only choice: a query without recommendations is excluded.
+        zero_weight: "keep", the only choice, since items have no weights.
+        convention: None, the only choice: no convention covers this metric.
+        inputs: What `update_state` reads: "labels", "ids" (the default) or "catalog".
+        duplicates: "first" (the default) or "all", without a difference.
+        name: The name of the result, by default such as "gini@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `ItemMetric` describes the arguments from `ties` on in full.
     """
 
     num_items: NumItems = None
@@ -127,9 +147,20 @@ class ExposureEntropy(ItemMetric):
     2.0
 
     Args:
-        num_items: As in `CatalogCoverage`. Default None.
-        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
-            As in `ItemMetric`.
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
+        num_items: The number of items in the catalog, V, whose ids are 0 ... V - 1.
+            Required unless a function is passed the scores of the whole catalog.
+            Default None.
+        ties: For equal scores: "expected" (the default) or "stable".
+        empty: "skip", the only choice: a query without recommendations is excluded.
+        zero_weight: "keep", the only choice, since items have no weights.
+        convention: None, the only choice: no convention covers this metric.
+        inputs: What `update_state` reads: "labels", "ids" (the default) or "catalog".
+        duplicates: "first" (the default) or "all", without a difference.
+        name: The name of the result, by default such as "entropy@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `ItemMetric` describes the arguments from `ties` on in full.
     """
 
     num_items: NumItems = None
@@ -170,12 +201,21 @@ class MeanPopularity(ItemMetric):
     7.0
 
     Args:
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
         popularity: The popularity of each item, at least 0, in the order of the items'
             ids, or a dict from the id of an item to it, or a frame of both columns.
-            `novelty` requires probabilities above 0, such as
-            (users of the item + 1) / (users + 1). Required.
-        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
-            As in `ItemMetric`.
+            `novelty` requires probabilities above 0, such as (users of the item + 1) /
+            (users + 1). Required.
+        ties: For equal scores: "expected" (the default) or "stable".
+        empty: "skip", the only choice: a query without recommendations is excluded.
+        zero_weight: "keep", the only choice, since items have no weights.
+        convention: None, the only choice: no convention covers this metric.
+        inputs: What `update_state` reads: "labels", "ids" (the default) or "catalog".
+        duplicates: "first" (the default) or "all", without a difference.
+        name: The name of the result, by default such as "mean_popularity@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `ItemMetric` describes the arguments from `ties` on in full.
     """
 
     popularity: ItemNumbers = None  # type: ignore[assignment]
@@ -204,9 +244,21 @@ class Novelty(ItemMetric):
     2.0
 
     Args:
-        popularity: As in `MeanPopularity`. Required.
-        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
-            As in `ItemMetric`.
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
+        popularity: The popularity of each item, at least 0, in the order of the items'
+            ids, or a dict from the id of an item to it, or a frame of both columns.
+            `novelty` requires probabilities above 0, such as (users of the item + 1) /
+            (users + 1). Required.
+        ties: For equal scores: "expected" (the default) or "stable".
+        empty: "skip", the only choice: a query without recommendations is excluded.
+        zero_weight: "keep", the only choice, since items have no weights.
+        convention: None, the only choice: no convention covers this metric.
+        inputs: What `update_state` reads: "labels", "ids" (the default) or "catalog".
+        duplicates: "first" (the default) or "all", without a difference.
+        name: The name of the result, by default such as "novelty@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `ItemMetric` describes the arguments from `ties` on in full.
     """
 
     popularity: ItemProbabilities = None  # type: ignore[assignment]
@@ -240,10 +292,19 @@ class IntraListDiversity(ItemMetric):
     0.5
 
     Args:
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
         vectors: A vector for each item, `[V, d]`, or a dict from the id of an item to
             its vector. Required.
-        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
-            As in `ItemMetric`.
+        ties: For equal scores: "expected" (the default) or "stable".
+        empty: "skip", the only choice: a query without recommendations is excluded.
+        zero_weight: "keep", the only choice, since items have no weights.
+        convention: None, the only choice: no convention covers this metric.
+        inputs: What `update_state` reads: "labels", "ids" (the default) or "catalog".
+        duplicates: "first" (the default) or "all", without a difference.
+        name: The name of the result, by default such as "intra_list_diversity@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `ItemMetric` describes the arguments from `ties` on in full.
     """
 
     vectors: ItemVectors = None  # type: ignore[assignment]
@@ -291,13 +352,24 @@ class AttentionWeightedRankFairness(ItemMetric):
     0.6887
 
     Args:
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
         categories: The category of each item, a string or an integer, `[V]`, or a dict
             from the id of an item to its category. Required.
         target: The share of the exposure that each category should receive: a dict from
             categories to numbers that add up to 1. Required.
-        discount: The discount of a rank, as in `NDCG`. Default "log2".
-        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
-            As in `ItemMetric`.
+        discount: The discount of a rank: "log2" (1 / log2(1 + rank)), "jarvelin" (1 for
+            ranks 1 and 2, then 1 / log2(rank)), or a function from a float64 tensor of
+            ranks, starting at 1, to a tensor of discounts. Default "log2".
+        ties: For equal scores: "expected" (the default) or "stable".
+        empty: "skip", the only choice: a query without recommendations is excluded.
+        zero_weight: "keep", the only choice, since items have no weights.
+        convention: None, the only choice: no convention covers this metric.
+        inputs: What `update_state` reads: "labels", "ids" (the default) or "catalog".
+        duplicates: "first" (the default) or "all", without a difference.
+        name: The name of the result, by default such as "awrf@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `ItemMetric` describes the arguments from `ties` on in full.
     """
 
     categories: ItemCategories = None  # type: ignore[assignment]

@@ -146,15 +146,24 @@ class MeanAveragePrecision(TopKMetric):
     0.833...
 
     Args:
-        denominator: "relevant" (all relevant items of the list; the default),
-            "min(k, relevant)" (at most as many of them as fit above the cutoff; with
-            weights of items, the sum of the largest weights that fit),
-            "min(retrieved, relevant)" (at most as many as there are in the list, down
-            to the cutoff), or "hits" (the relevant items found above the cutoff).
-            With "hits", weights of items change only the weight of the query.
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
         relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
-        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
-            As in `TopKMetric`.
+        denominator: "relevant" (all relevant items of the list; the default), "min(k,
+            relevant)" (at most as many of them as fit above the cutoff; with weights of
+            items, the sum of the largest weights that fit), "min(retrieved, relevant)"
+            (at most as many as there are in the list, down to the cutoff), or "hits"
+            (the relevant items found above the cutoff). With "hits", weights of items
+            change only the weight of the query.
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
+        empty: For a list without relevant items: "zero" (the default), "one" or "skip".
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        inputs: What `update_state` reads: "labels" (the default), "ids" or "catalog".
+        duplicates: Of repeated ids, count the "first" (the default) or "all".
+        name: The name of the result, by default such as "map@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `TopKMetric` describes the arguments from `ties` on in full.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -186,11 +195,20 @@ class MeanReciprocalRank(TopKMetric):
     0.5
 
     Args:
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
         relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
         over: The relevant items: the "first" one, or "all" of them, whose reciprocal
             ranks are averaged. Default "first".
-        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
-            As in `TopKMetric`.
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
+        empty: For a list without relevant items: "zero" (the default), "one" or "skip".
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        inputs: What `update_state` reads: "labels" (the default), "ids" or "catalog".
+        duplicates: Of repeated ids, count the "first" (the default) or "all".
+        name: The name of the result, by default such as "mrr@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `TopKMetric` describes the arguments from `ties` on in full.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -217,11 +235,20 @@ class PrecisionAtK(TopKMetric):
     0.5
 
     Args:
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
+        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
         denominator: "list" (min(k, length of the list); the default), or "k", even for
             shorter lists.
-        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
-        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
-            As in `TopKMetric`.
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
+        empty: For a list without relevant items: "zero" (the default), "one" or "skip".
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        inputs: What `update_state` reads: "labels" (the default), "ids" or "catalog".
+        duplicates: Of repeated ids, count the "first" (the default) or "all".
+        name: The name of the result, by default such as "precision@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `TopKMetric` describes the arguments from `ties` on in full.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -250,11 +277,20 @@ class RecallAtK(TopKMetric):
     0.5
 
     Args:
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
+        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
         denominator: "relevant" (all relevant items of the list; the default), or
             "min(k, relevant)" (at most as many of them as fit above the cutoff).
-        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
-        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
-            As in `TopKMetric`.
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
+        empty: For a list without relevant items: "zero" (the default), "one" or "skip".
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        inputs: What `update_state` reads: "labels" (the default), "ids" or "catalog".
+        duplicates: Of repeated ids, count the "first" (the default) or "all".
+        name: The name of the result, by default such as "recall@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `TopKMetric` describes the arguments from `ties` on in full.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -286,9 +322,18 @@ class CappedRecallAtK(TopKMetric):
     0.5
 
     Args:
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
         relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
-        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
-            As in `TopKMetric`.
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
+        empty: For a list without relevant items: "zero" (the default), "one" or "skip".
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        inputs: What `update_state` reads: "labels" (the default), "ids" or "catalog".
+        duplicates: Of repeated ids, count the "first" (the default) or "all".
+        name: The name of the result, by default such as "capped_recall@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `TopKMetric` describes the arguments from `ties` on in full.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -315,9 +360,18 @@ class HitRateAtK(TopKMetric):
     1.0
 
     Args:
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
         relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
-        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
-            As in `TopKMetric`.
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
+        empty: For a list without relevant items: "zero" (the default), "one" or "skip".
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        inputs: What `update_state` reads: "labels" (the default), "ids" or "catalog".
+        duplicates: Of repeated ids, count the "first" (the default) or "all".
+        name: The name of the result, by default such as "hit_rate@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `TopKMetric` describes the arguments from `ties` on in full.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -343,11 +397,20 @@ class F1AtK(TopKMetric):
     0.4...
 
     Args:
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
+        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
         denominator: The denominator of precision: "list" (min(k, length of the list);
             the default), or "k", even for shorter lists.
-        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
-        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
-            As in `TopKMetric`.
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
+        empty: For a list without relevant items: "zero" (the default), "one" or "skip".
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        inputs: What `update_state` reads: "labels" (the default), "ids" or "catalog".
+        duplicates: Of repeated ids, count the "first" (the default) or "all".
+        name: The name of the result, by default such as "f1@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `TopKMetric` describes the arguments from `ties` on in full.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -372,9 +435,18 @@ class RPrecision(TopKMetric):
     0.5
 
     Args:
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
         relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
-        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
-            As in `TopKMetric`.
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
+        empty: For a list without relevant items: "zero" (the default), "one" or "skip".
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        inputs: What `update_state` reads: "labels" (the default), "ids" or "catalog".
+        duplicates: Of repeated ids, count the "first" (the default) or "all".
+        name: The name of the result, by default such as "r_precision@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `TopKMetric` describes the arguments from `ties` on in full.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0

@@ -81,6 +81,7 @@ class NDCG(TopKMetric):
     0.796...
 
     Args:
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
         gain: The gain of a label: "exponential" (2^label - 1), "linear" (the label), or
             a function from a float64 tensor of labels to a tensor of gains of the same
             shape, finite and at least 0. Register a function with Keras to save models
@@ -91,8 +92,16 @@ class NDCG(TopKMetric):
             rank. Default "log2".
         ideal: The items in the ideal order: all "judged" items, which are those with a
             label, or only "retrieved" items, whose score is not -inf. Default "judged".
-        k, ties, empty, zero_weight, convention, inputs, duplicates, name, dtype:
-            As in `TopKMetric`.
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
+        empty: For a list without relevant items: "zero" (the default), "one" or "skip".
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        inputs: What `update_state` reads: "labels" (the default), "ids" or "catalog".
+        duplicates: Of repeated ids, count the "first" (the default) or "all".
+        name: The name of the result, by default such as "ndcg@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `TopKMetric` describes the arguments from `ties` on in full.
     """
 
     gain: Gain = "exponential"
@@ -122,12 +131,23 @@ class DCG(TopKMetric):
     2.261...
 
     Args:
-        gain: The gain of a label, as in `NDCG`. Default "exponential".
-        discount: The discount of a rank, as in `NDCG`. Default "log2".
-        empty: The value of a list without relevant items: "zero" or "skip", as in
-            `TopKMetric`. Default "zero".
-        k, ties, zero_weight, convention, inputs, duplicates, name, dtype: As in
-            `TopKMetric`.
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
+        gain: The gain of a label: "exponential" (2^label - 1), "linear" (the label), or
+            a function from a float64 tensor of labels to a tensor of gains. Default
+            "exponential".
+        discount: The discount of a rank: "log2" (1 / log2(1 + rank)), "jarvelin" (1 for
+            ranks 1 and 2, then 1 / log2(rank)), or a function from a float64 tensor of
+            ranks, starting at 1, to a tensor of discounts. Default "log2".
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
+        empty: For a list without relevant items: "zero" (the default) or "skip".
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        inputs: What `update_state` reads: "labels" (the default), "ids" or "catalog".
+        duplicates: Of repeated ids, count the "first" (the default) or "all".
+        name: The name of the result, by default such as "dcg@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `TopKMetric` describes the arguments from `ties` on in full.
     """
 
     gain: Gain = "exponential"

@@ -52,11 +52,18 @@ class TiedQueries(TopKMetric):
     0.5
 
     Args:
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
         ties: "expected", the only choice: the other choices break all ties.
         empty: "zero" (the default) or "skip", without a difference: a list without
             relevant items is counted like any other.
-        k, zero_weight, convention, inputs, duplicates, name, dtype: As in
-            `TopKMetric`.
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        inputs: What `update_state` reads: "labels" (the default), "ids" or "catalog".
+        duplicates: Of repeated ids, count the "first" (the default) or "all".
+        name: The name of the result, by default such as "tied@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `TopKMetric` describes the arguments from `ties` on in full.
     """
 
     ties: Literal["expected"] = "expected"
@@ -90,12 +97,19 @@ class JudgedAtK(TopKMetric):
     0.5
 
     Args:
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
         denominator: "list" (min(k, length of the list); the default), or "k", even for
             shorter lists.
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
         empty: "zero" (the default), "one" or "skip", without a difference: a list
             without judged items is counted like any other.
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
         inputs: "labels", the only input format that distinguishes judged items.
-        k, ties, empty, zero_weight, convention, name, dtype: As in `TopKMetric`.
+        name: The name of the result, by default such as "judged@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `TopKMetric` describes the arguments from `ties` on in full.
     """
 
     denominator: PrecisionDenominator = "list"
@@ -138,11 +152,19 @@ class HoleAtK(TopKMetric):
     0.333...
 
     Args:
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
         denominator: "list" (min(k, length of the list); the default), or "k", even for
             shorter lists.
-        empty: As in `JudgedAtK`: "zero" (the default) or "skip", without a difference.
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
+        empty: "zero" (the default) or "skip", without a difference: a list without
+            judged items is counted like any other.
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
         inputs: "labels", the only input format that distinguishes judged items.
-        k, ties, zero_weight, convention, name, dtype: As in `TopKMetric`.
+        name: The name of the result, by default such as "hole@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `TopKMetric` describes the arguments from `ties` on in full.
     """
 
     denominator: PrecisionDenominator = "list"
@@ -192,11 +214,19 @@ class RBPResidual(TopKMetric):
     0.375
 
     Args:
-        empty: As in `JudgedAtK`: "zero" (the default) or "skip", without a difference.
-        inputs: "labels", the only input format that distinguishes judged items.
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
         persistence: The probability that a user continues from one item to the next,
             between 0 and 1. Default 0.8.
-        k, ties, zero_weight, convention, name, dtype: As in `TopKMetric`.
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
+        empty: "zero" (the default) or "skip", without a difference: a list without
+            judged items is counted like any other.
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        inputs: "labels", the only input format that distinguishes judged items.
+        name: The name of the result, by default such as "rbp_residual@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `TopKMetric` describes the arguments from `ties` on in full.
     """
 
     persistence: Persistence = 0.8

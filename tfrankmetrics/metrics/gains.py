@@ -110,7 +110,12 @@ class BinaryGain(ItemGain):
         return xp.astype(self._is_relevant(items), xp.float64)
 
     def sum(self, items: Items, which: Array | None = None) -> Array:
-        """The number of relevant items, `[B]`."""
+        """The number of relevant items, `[B]`.
+
+        Args:
+            items: The items.
+            which: Booleans, True for the items to count; by default all.
+        """
         relevant = self._is_relevant(items)
         return count(relevant if which is None else relevant & which)
 

@@ -133,11 +133,19 @@ class PropensityScoredPrecision(TopKMetric):
     0.333...
 
     Args:
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
         average: "micro" (the ratio of the sums; the default) or "macro" (the mean of
             the ratios of the queries).
-        empty: Only "skip", as in `TopKMetric`.
-        k, ties, zero_weight, convention, inputs, duplicates, name, dtype: As in
-            `TopKMetric`.
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
+        empty: Only "skip": a list without relevant items is excluded.
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        inputs: What `update_state` reads: "labels" (the default), "ids" or "catalog".
+        duplicates: Of repeated ids, count the "first" (the default) or "all".
+        name: The name of the result, by default such as "psp@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `TopKMetric` describes the arguments from `ties` on in full.
     """
 
     average: Literal["micro", "macro"] = "micro"
@@ -172,11 +180,19 @@ class PropensityScoredNDCG(TopKMetric):
     0.380...
 
     Args:
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
         average: "micro" (the ratio of the sums; the default) or "macro" (the mean of
             the ratios of the queries).
-        empty: Only "skip", as in `TopKMetric`.
-        k, ties, zero_weight, convention, inputs, duplicates, name, dtype: As in
-            `TopKMetric`.
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
+        empty: Only "skip": a list without relevant items is excluded.
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        inputs: What `update_state` reads: "labels" (the default), "ids" or "catalog".
+        duplicates: Of repeated ids, count the "first" (the default) or "all".
+        name: The name of the result, by default such as "psndcg@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `TopKMetric` describes the arguments from `ties` on in full.
     """
 
     average: Literal["micro", "macro"] = "micro"

@@ -92,11 +92,19 @@ class PrecisionIA(SubtopicMetric):
     0.25
 
     Args:
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
+        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
         denominator: "list" (min(k, length of the list); the default), or "k", even for
             shorter lists.
-        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
-        k, ties, empty, zero_weight, convention, inputs, name, dtype: As in
-            `SubtopicMetric`.
+        ties: For equal scores: "expected" (the default) or "stable".
+        empty: For a list without relevant items: "zero" (the default), "one" or "skip".
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        inputs: "labels", the only choice.
+        name: The name of the result, by default such as "precision_ia@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `TopKMetric` describes the arguments from `ties` on in full.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -131,14 +139,22 @@ class AlphaDCG(SubtopicMetric):
     1.75
 
     Args:
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
         relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
         alpha: How much of its gain a subtopic loses each time it is repeated, from
             0.001 to 1. Default 0.5.
-        discount: The discount of a rank, as in `NDCG`. Default "log2".
-        empty: The value of a list without relevant items: "zero" or "skip", as in
-            `TopKMetric`. Default "zero".
-        k, ties, zero_weight, convention, inputs, name, dtype: As in
-            `SubtopicMetric`.
+        discount: The discount of a rank: "log2" (1 / log2(1 + rank)), "jarvelin" (1 for
+            ranks 1 and 2, then 1 / log2(rank)), or a function from a float64 tensor of
+            ranks, starting at 1, to a tensor of discounts. Default "log2".
+        ties: For equal scores: "expected" (the default) or "stable".
+        empty: For a list without relevant items: "zero" (the default) or "skip".
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        inputs: "labels", the only choice.
+        name: The name of the result, by default such as "alpha_dcg@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `TopKMetric` describes the arguments from `ties` on in full.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0

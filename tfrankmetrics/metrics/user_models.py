@@ -97,16 +97,23 @@ class RankBiasedPrecision(TopKMetric):
     0.625
 
     Args:
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
         relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
         graded: The gain of an item: False (1 from the threshold on, otherwise 0; the
             default), True (its label, which should be between 0 and 1) or "relative"
             (its label, divided by the largest label of the query if that is above 1).
         persistence: The probability that a user continues from one item to the next,
             between 0 and 1. Default 0.8.
-        empty: The value of a list without relevant items: "zero" or "skip", as in
-            `TopKMetric`. Default "zero".
-        k, ties, zero_weight, convention, inputs, duplicates, name, dtype: As in
-            `TopKMetric`.
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
+        empty: For a list without relevant items: "zero" (the default) or "skip".
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        inputs: What `update_state` reads: "labels" (the default), "ids" or "catalog".
+        duplicates: Of repeated ids, count the "first" (the default) or "all".
+        name: The name of the result, by default such as "rbp@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `TopKMetric` describes the arguments from `ties` on in full.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -138,12 +145,19 @@ class ExpectedReciprocalRank(TopKMetric):
     0.583...
 
     Args:
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
         max_label: The highest possible label, above 0. A label above it makes the
             result NaN, and is an error in `evaluate`. Default 4.0.
-        empty: The value of a list without relevant items: "zero" or "skip", as in
-            `TopKMetric`. Default "zero".
-        k, ties, zero_weight, convention, inputs, duplicates, name, dtype: As in
-            `TopKMetric`.
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
+        empty: For a list without relevant items: "zero" (the default) or "skip".
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        inputs: What `update_state` reads: "labels" (the default), "ids" or "catalog".
+        duplicates: Of repeated ids, count the "first" (the default) or "all".
+        name: The name of the result, by default such as "err@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `TopKMetric` describes the arguments from `ties` on in full.
     """
 
     max_label: MaxLabel = 4.0
@@ -174,14 +188,21 @@ class PFound(TopKMetric):
     0.786...
 
     Args:
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
         max_label: The highest possible label, above 0. A label above it makes the
             result NaN, and is an error in `evaluate`. Default 4.0.
         decay: The probability that a user gives up after each item, from 0 to below 1.
             Default 0.15.
-        empty: The value of a list without relevant items: "zero" or "skip", as in
-            `TopKMetric`. Default "zero".
-        k, ties, zero_weight, convention, inputs, duplicates, name, dtype: As in
-            `TopKMetric`.
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
+        empty: For a list without relevant items: "zero" (the default) or "skip".
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        inputs: What `update_state` reads: "labels" (the default), "ids" or "catalog".
+        duplicates: Of repeated ids, count the "first" (the default) or "all".
+        name: The name of the result, by default such as "pfound@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `TopKMetric` describes the arguments from `ties` on in full.
     """
 
     max_label: MaxLabel = 4.0

@@ -174,9 +174,15 @@ class AverageRelevancePosition(WholeListMetric):
     Args:
         average: "micro" (all units of label are weighted equally; the default) or
             "macro" (all queries are weighted equally).
-        empty: Only "skip", as in `TopKMetric`.
-        ties, zero_weight, convention, inputs, name, dtype: As in
-            `WholeListMetric`.
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
+        empty: Only "skip": a list without relevant items is excluded.
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        inputs: What `update_state` reads: "labels" (the default) or "catalog".
+        name: The name of the result, by default "arp".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `WholeListMetric` describes the arguments from `ties` on in full.
     """
 
     average: Literal["micro", "macro"] = "micro"
@@ -212,10 +218,16 @@ class OrderedPairAccuracy(WholeListMetric):
     Args:
         average: "micro" (all pairs are weighted equally; the default) or "macro" (all
             queries are weighted equally).
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
         empty: "skip" (the default) or, with average="macro", also "zero" or "one": the
             value of a list where all labels are equal.
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
         inputs: "labels", the only input format with items of known lower relevance.
-        ties, zero_weight, convention, name, dtype: As in `WholeListMetric`.
+        name: The name of the result, by default "opa".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `WholeListMetric` describes the arguments from `ties` on in full.
     """
 
     average: Literal["micro", "macro"] = "micro"
@@ -249,14 +261,20 @@ class PerQueryAUC(WholeListMetric):
     0.5
 
     Args:
+        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
         average: "macro" (all queries are weighted equally; the default), "micro" (all
             pairs are weighted equally), "items" (a query is weighted by its number of
             items, or impressions) or "relevant" (by its number of relevant items).
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
         empty: "skip" (the default) or, unless average="micro", also "zero" or "one":
             the value of a list in which all items or no items are relevant.
-        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
-        ties, zero_weight, convention, inputs, name, dtype: As in
-            `WholeListMetric`.
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        inputs: What `update_state` reads: "labels" (the default) or "catalog".
+        name: The name of the result, by default "auc".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `WholeListMetric` describes the arguments from `ties` on in full.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -289,14 +307,20 @@ class GroupAUC(WholeListMetric):
     0.3...
 
     Args:
+        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
         average: "items" (a query is weighted by its number of items, or impressions;
             the default), "relevant" (by its number of relevant items, or clicks),
             "macro" (all queries are weighted equally) or "micro" (all pairs are).
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
         empty: "skip" (the default) or, unless average="micro", also "zero" or "one":
             the value of a list in which all items or no items are relevant.
-        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
-        ties, zero_weight, convention, inputs, name, dtype: As in
-            `WholeListMetric`.
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        inputs: What `update_state` reads: "labels" (the default) or "catalog".
+        name: The name of the result, by default "gauc".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `WholeListMetric` describes the arguments from `ties` on in full.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -328,12 +352,18 @@ class BPref(WholeListMetric):
     0.75
 
     Args:
+        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
         denominator: "min(relevant, irrelevant)" (the number of relevant items, or of
             irrelevant items if there are fewer; the default) or "relevant".
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
+        empty: For a list without relevant items: "zero" (the default), "one" or "skip".
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
         inputs: "labels", the only input format with items known to be irrelevant.
-        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
-        ties, empty, zero_weight, convention, name, dtype: As in
-            `WholeListMetric`.
+        name: The name of the result, by default "bpref".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `WholeListMetric` describes the arguments from `ties` on in full.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -364,9 +394,15 @@ class FirstRelevantRank(WholeListMetric):
 
     Args:
         relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
-        empty: Only "skip", as in `TopKMetric`.
-        ties, zero_weight, convention, inputs, name, dtype: As in
-            `WholeListMetric`.
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
+        empty: Only "skip": a list without relevant items is excluded.
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        inputs: What `update_state` reads: "labels" (the default) or "catalog".
+        name: The name of the result, by default "first_relevant_rank".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `WholeListMetric` describes the arguments from `ties` on in full.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
@@ -397,11 +433,17 @@ class CoverageError(WholeListMetric):
     3.0
 
     Args:
+        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
         empty: "skip" (the default) or "zero": the value of a list without relevant
             items.
-        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
-        ties, zero_weight, convention, inputs, name, dtype: As in
-            `WholeListMetric`.
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        inputs: What `update_state` reads: "labels" (the default) or "catalog".
+        name: The name of the result, by default "coverage_error".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `WholeListMetric` describes the arguments from `ties` on in full.
     """
 
     relevance_threshold: RelevanceThreshold = 1.0

@@ -98,7 +98,12 @@ class ItemGain:
         raise NotImplementedError
 
     def sum(self, items: Items, which: Array | None = None) -> Array:
-        """The sum of the gains of all items, or of those `which` are True, `[B]`."""
+        """The sum of the gains of the items, `[B]`.
+
+        Args:
+            items: The items.
+            which: Booleans, True for the items to sum; by default all.
+        """
         gains = self(items)
         if which is not None:
             gains = xp.select(which, gains, 0)
@@ -143,7 +148,12 @@ class DataGain(ItemGain):
         return xp.where(valid, here, 0)
 
     def sum(self, items: Items, which: Array | None = None) -> Array:
-        """The sum over all items, or over those `which` are True, `[B]` or `[B, T]`."""
+        """The sum of the gains of the items, `[B]` or `[B, T]`.
+
+        Args:
+            items: The items.
+            which: Booleans, True for the items to sum; by default all.
+        """
         values = xp.asarray(self.values, xp.float64, like=items.valid)
         chosen = items.valid if which is None else which
         positions = None if items.ids is None else items.positions(self.values.shape[0])

@@ -2,8 +2,9 @@
 
 To add an argument of several functions, spell it, with its default, in the signature of
 each function, and pass it to `read_request` or to the function that needs it. Describe
-it in the docstring of one function; the others say "As in `evaluate`." Add its name to
-`_ARGUMENTS` in `metrics/fields.py`, since no metric may have an option of this name.
+it in full in the docstring of `evaluate`, and in one line in those of the others. Add
+its name to `_ARGUMENTS` in `metrics/fields.py`, since no metric may have an option of
+this name.
 """
 
 from __future__ import annotations

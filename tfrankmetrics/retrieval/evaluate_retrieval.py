@@ -139,9 +139,10 @@ def evaluate_retrieval(
         chunk_size: The number of candidates that are scored at a time: by default
             16,384, on a GPU 65,536, and 2,048 with `score`. A dataset keeps its
             batches.
-        num_queries: As in `evaluate`.
-        separator: As in `evaluate`.
-        per_query: As in `evaluate`.
+        num_queries: If True, adds the number of included queries, under the key
+            "num_queries".
+        separator: Between the name and the cutoff in a key: "@" (the default) or "_".
+        per_query: If True, returns the value of each query instead of the mean.
         **options: Options for the metrics passed by name, such as `ties="worst"`. See
             `tfrankmetrics.Options`.
 

@@ -56,16 +56,22 @@ def retrieve(
     Retrieved(ids=array([['b']], dtype=object), scores=array([[0.9]]))
 
     Args:
-        queries: As in `evaluate_retrieval`.
-        candidates: As in `evaluate_retrieval`.
+        queries: Embeddings `[B, d]`, or with `query_tower` or `score` other inputs with
+            B rows.
+        candidates: Embeddings `[V, d]`, or other inputs with V rows; or a
+            `tf.data.Dataset` of batches, which is read several times.
         k: The number of candidates, an int of at least 1.
-        exclude: As in `evaluate_retrieval`.
-        candidate_ids: As in `evaluate_retrieval`.
-        score: As in `evaluate_retrieval`.
-        query_tower: As in `evaluate_retrieval`.
-        candidate_tower: As in `evaluate_retrieval`.
-        batch_size: As in `evaluate_retrieval`.
-        chunk_size: As in `evaluate_retrieval`.
+        exclude: Ids to exclude from each query's ranking, `[B, E]`, lists of unequal
+            length, or a sparse matrix `[B, V]`.
+        candidate_ids: The id of each candidate, `[V]`, integers or strings. By default
+            its position.
+        score: A function from some rows of queries and of candidates to their scores
+            `[B, C]`. By default the dot product.
+        query_tower: A Keras model, a layer or a function that computes `queries` from
+            inputs.
+        candidate_tower: The same for `candidates`.
+        batch_size: The number of queries that are scored at a time.
+        chunk_size: The number of candidates that are scored at a time.
 
     Returns:
         A `Retrieved`, the pair of the arrays `ids` and `scores`.

@@ -66,7 +66,13 @@ class RankMetrics(metric_types.Metric):
             default. All metrics are computed in any case.
         modules: Modules to import first, which declare metrics outside this library.
             `eval_config` fills them in.
-        num_queries, inputs, duplicates: As in `tfrankmetrics.evaluate`.
+        num_queries: If True, adds the number of included queries, under the key
+            "num_queries".
+        inputs: The format of `y_true` and `y_pred`: "labels" and scores (the default);
+            relevant "ids" and recommended ids, best first; or relevant ids and the
+            scores of a whole "catalog".
+        duplicates: With inputs="ids", how repeated recommendations are counted: "first"
+            (once, at the first position; the default) or "all" (each time).
         **options: Options for the metrics, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`. Functions are
             not supported.
@@ -205,8 +211,10 @@ def eval_config(
             scores of a whole "catalog", `[V]`. With ids and catalogs an example is
             a query. Ids are integers, padded by -1; with inputs="ids" also text, padded
             by empty text. In a catalog they are positions.
-        num_queries: As in `tfrankmetrics.evaluate`.
-        duplicates: As in `tfrankmetrics.evaluate`.
+        num_queries: If True, adds the number of included queries, under the key
+            "num_queries".
+        duplicates: With inputs="ids", how repeated recommendations are counted: "first"
+            (once, at the first position; the default) or "all" (each time).
         **options: Options for the metrics, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.
 
