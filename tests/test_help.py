@@ -76,7 +76,7 @@ def description_of(documentation, argument):
 
 
 DOCUMENTED = {name: each for name, each in CALLED.items() if name not in RESULTS}
-for name in CALLED.keys() - INTERNAL:
+for name in sorted(CALLED.keys() - INTERNAL):
     if inspect.isclass(CALLED[name]):
         DOCUMENTED |= dict(methods_of(CALLED[name]))
 

@@ -82,7 +82,7 @@ class ComputeMetricsOfRows(beam.PTransform):
             the query; None for equal weights.
         by: The column of the slice of the query, such as its language, the same in all
             rows of the query. Or a list of columns, whose combinations are the slices.
-        separator: Between the name and the cutoff in a key: "@" (the default) or "_".
+        separator: "@" (the default): keys as passed; "_": keys such as "ndcg_10".
         **options: Options for the metrics passed by name, such as `gain="linear"` or
             `convention="tf_ranking"`. See `tfrankmetrics.Options`. ties="stable"
             is not supported, since rows are unordered on Beam.
@@ -173,10 +173,10 @@ class ComputeMetricsOfRun(beam.PTransform):
             default) or "error".
         unjudged: Unjudged items are treated as "irrelevant" (the default), or excluded
             by "drop".
-        separator: Between the name and the cutoff in a key: "@" (the default) or "_".
-        **options: Options for the metrics passed by name. With the convention "trec_eval" or
-            "ir_measures", here, in a name or in a metric object, ties are broken as
-            trec_eval does.
+        separator: "@" (the default): keys as passed; "_": keys such as "ndcg_10".
+        **options: Options for the metrics passed by name. With the convention
+            "trec_eval" or "ir_measures", here, in a name or in a metric object, ties
+            are broken as trec_eval does.
 
     Returns:
         A PCollection of dicts, as in `ComputeMetricsOfRows`.

@@ -101,7 +101,7 @@ class EvaluateLists(Evaluation):
         lower_is_better: If True, the lowest score ranks first.
         num_queries: If True, adds the number of included queries, under the key
             "num_queries".
-        separator: Between the name and the cutoff in a key: "@" (the default) or "_".
+        separator: "@" (the default): keys as passed; "_": keys such as "ndcg_10".
         **options: Options for the metrics passed by name. See
             `tfrankmetrics.Options`.
 

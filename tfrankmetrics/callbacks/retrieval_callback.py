@@ -71,7 +71,7 @@ class EvaluateRetrieval(Evaluation):
         chunk_size: The number of candidates that are scored at a time.
         num_queries: If True, adds the number of included queries, under the key
             "num_queries".
-        separator: Between the name and the cutoff in a key: "@" (the default) or "_".
+        separator: "@" (the default): keys as passed; "_": keys such as "ndcg_10".
         **options: Options for the metrics passed by name. See
             `tfrankmetrics.Options`.
 

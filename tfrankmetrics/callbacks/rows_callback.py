@@ -70,7 +70,7 @@ class EvaluateRows(Evaluation):
         batch_size: The batch size of the prediction, as for `model.predict`.
         num_queries: If True, adds the number of included queries, under the key
             "num_queries".
-        separator: Between the name and the cutoff in a key: "@" (the default) or "_".
+        separator: "@" (the default): keys as passed; "_": keys such as "ndcg_10".
         **options: Options for the metrics passed by name. See
             `tfrankmetrics.Options`.
 

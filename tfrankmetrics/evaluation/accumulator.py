@@ -132,8 +132,7 @@ class Accumulator:
         lower_is_better: If True, the lowest score ranks first.
         num_queries: If True, the result also contains the number of queries that are
             included in any of the metrics, under the key "num_queries".
-        separator: The separator of the name and the cutoff of a metric passed by name:
-            "@" (the default) or "_".
+        separator: "@" (the default): keys as passed; "_": keys such as "ndcg_10".
         **options: Options for the metrics passed by name, such as `gain="linear"` or
             `num_items=V`, the size of the catalog, which metrics such as `coverage`
             require. See `tfrankmetrics.Options`.

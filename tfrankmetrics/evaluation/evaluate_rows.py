@@ -120,7 +120,7 @@ def evaluate_rows(
             each slice, too.
         num_queries: If True, adds the number of included queries, under the key
             "num_queries".
-        separator: Between the name and the cutoff in a key: "@" (the default) or "_".
+        separator: "@" (the default): keys as passed; "_": keys such as "ndcg_10".
         per_query: If True, returns the value of each query instead of the mean.
         **options: Options for the metrics passed by name, such as `gain="linear"` or
             `convention="trec_eval"`. See `tfrankmetrics.Options`.

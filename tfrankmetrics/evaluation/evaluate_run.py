@@ -128,7 +128,7 @@ def evaluate_run(
             each model, which `compare` takes with `per_query=True`.
         num_queries: If True, adds the number of included queries, under the key
             "num_queries".
-        separator: Between the name and the cutoff in a key: "@" (the default) or "_".
+        separator: "@" (the default): keys as passed; "_": keys such as "ndcg_10".
         per_query: If True, returns the value of each query instead of the mean.
         **options: Options for the metrics passed by name. See `tfrankmetrics.Options`.
             With the convention "trec_eval" or "ir_measures", here, in a name or in a

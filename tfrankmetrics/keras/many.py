@@ -48,7 +48,7 @@ class RankingMetrics(MetricBase):
         dtype: The dtype of the results, by default Keras's floatx.
         num_queries: If True, adds the number of included queries, under the key
             "num_queries".
-        separator: Between the name and the cutoff in a key: "@" (the default) or "_".
+        separator: "@" (the default): keys as passed; "_": keys such as "ndcg_10".
         inputs: The format of `y_true` and `y_pred`: "labels" and scores (the default);
             relevant "ids" and recommended ids, best first; or relevant ids and the
             scores of a whole "catalog".
