@@ -12,10 +12,12 @@ import tfrankmetrics as tfr
 ROOT = pathlib.Path(__file__).parent.parent
 PACKAGE = str(pathlib.Path(tfr.__file__).parent)
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
-# Lines such as "evaluate    read_request, read_labels, ...".
+# Lines such as "evaluate    request.read_request, labels.read_labels, ...".
 MAP = {
-    entry: functions.split(", ")
-    for entry, functions in re.findall(r"^    (\w+) +(\w+(?:, \w+)+)$", TEXT, re.M)
+    entry: re.split(r",\s+", functions)
+    for entry, functions in re.findall(
+        r"^    (\w+) +(\w+\.\w+(?:,\s+\w+\.\w+)+)$", TEXT, re.M
+    )
 }
 LABELS, SCORES = [[1, 0, 2], [0, 1, 0]], [[0.3, 0.2, 0.1], [0.1, 0.3, 0.2]]
 QRELS, RUN = {"q": {"a": 1, "b": 0}}, {"q": {"a": 0.2, "b": 0.1}}
@@ -54,12 +56,13 @@ CALLS = {
 
 
 def first_calls(call):
-    """The names of the package's functions, in the order of their first calls."""
+    """The package's functions as file.function, in the order of their first calls."""
     found = {}
 
     def note(frame, event, _):
         if event == "call" and frame.f_code.co_filename.startswith(PACKAGE):
-            found.setdefault(frame.f_code.co_name)
+            file = pathlib.Path(frame.f_code.co_filename).stem
+            found.setdefault(f"{file}.{frame.f_code.co_name}")
 
     sys.setprofile(note)
     try:

@@ -38,7 +38,6 @@ from tfrankmetrics.evaluation.evaluate_run import (
 )
 from tfrankmetrics.metrics.measure import Measure, require_relevance
 from tfrankmetrics.options import Options, Separator
-from tfrankmetrics.ranking.ties import STABLE
 from tfrankmetrics.results.metric_values import NUM_QUERIES
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.rules import listed, shortened
@@ -284,7 +283,7 @@ def _named(
         )
     for measure in request.measures:
         is_ordered = have_items and measure.is_trec_eval
-        if measure.tie_breaking == STABLE and not is_ordered:
+        if measure.tie_breaking.keeps_order and not is_ordered:
             raise ValueError(
                 "ties='stable' requires an order of rows, and rows are unordered on "
                 f"Beam. Received: {measure.name!r} with ties='stable', which some "

@@ -237,7 +237,7 @@ class RunCombiner(TableCombiner):
         queries = [known[each] for each in joined.ids]
         of_queries = np.array([query.weight for query in queries])
         data = RunData(joined, self._policies, self._score_name, of_queries)
-        data.refuse_by_policy()
+        data.refuse_unmatched_queries()
         counts = data.counts()._asdict()
         del counts["missing_queries"]  # a policy, which does not add up
         accumulator.counts.update(counts)

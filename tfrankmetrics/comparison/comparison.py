@@ -21,7 +21,7 @@ from tfrankmetrics.comparison.gate import (
 from tfrankmetrics.comparison.plots import Row, plot_improvements, plot_intervals
 from tfrankmetrics.comparison.query_tables import PerQuery, QueryTable
 from tfrankmetrics.installation import require
-from tfrankmetrics.results.axes import chosen_metrics
+from tfrankmetrics.results.plot_axes import chosen_metrics
 from tfrankmetrics.results.text_tables import Cell, Table, label_of_all
 from tfrankmetrics.rules import Positive, check_option, listed, shortened
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from tfrankmetrics.comparison.estimates import SIGNIFICANT, Difference, Mean
 from tfrankmetrics.installation import require
-from tfrankmetrics.results.axes import axes_for, without_tex
+from tfrankmetrics.results.plot_axes import axes_for, without_tex
 
 
 class Row(NamedTuple):

@@ -216,7 +216,7 @@ class RunData(NamedTuple):
         table = JudgedQueries(joined.ids, joined.judged_codes, qrels, names.query)
         weights = None if sample_weight is None else table.weights(sample_weight)
         data = cls(joined, policies, names.score, weights)
-        data.refuse_by_policy()
+        data.refuse_unmatched_queries()
         columns = {} if request.by is None else table.slice_columns(request.by)
         request.require_free_keys(columns, has_ids=True)
         columns = {name: each.of(data.is_counted) for name, each in columns.items()}
@@ -274,7 +274,7 @@ class RunData(NamedTuple):
             return one
         return one._replace(left_out="it has no predictions")
 
-    def refuse_by_policy(self) -> None:
+    def refuse_unmatched_queries(self) -> None:
         """Raises ValueError for queries in one table only, if the policy is "error"."""
         joined = self.joined
         for argument, lacks, queries in (

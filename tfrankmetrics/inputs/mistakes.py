@@ -15,7 +15,8 @@ To add a mistake:
     such as `may_be_all`. Add it to `MISTAKES` with a fact that it needs, and a row to
     the warnings in `docs/troubleshooting.md` and to `CHANGELOG.md`.
 2.  If no fact shows the mistake, add one to `LABEL_FACTS` or `SCORE_FACTS`: a condition
-    on one label or score, in operations of `xp`.
+    on one label or score, in operations of `xp`. For scores also count it in
+    `Ranks.facts` in `retrieval/all_candidates.py`.
 3.  Add data with the mistake, and the same data without it, to `CASES` in
     `tests/mistake_table.py`, with `where=EVERYWHERE` less the entry points at which it
     cannot happen, and the reason. Run `python -m pytest tests/test_mistakes.py`, and

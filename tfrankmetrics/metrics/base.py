@@ -236,7 +236,7 @@ class TopKMetric(SingleMetric):
         name: The name of the result; by default the metric's name and cutoff, as in
             `ndcg@10`.
         dtype: The dtype of the result, by default Keras's floatx. The state is always
-            float64.
+            float64, or as exact.
         ties: How ties are broken: "expected" (the average over all orders of
             the tied items), "stable" (in the order of the list), "best" (the
             highest gain first) or "worst" (the lowest gain first), both without weights

@@ -108,7 +108,7 @@ def coverage_error(lists: RankedLists, relevance: ItemGain) -> Array:
     Of n tied items of which r are relevant, the last relevant one has the mean place
     (n + 1) r / (r + 1). Those that were not retrieved are tied at the end.
     """
-    rank = xp.max(lists.last_relevant(relevance), axis=1)
+    rank = xp.max(lists.last_relevant_of_group(relevance), axis=1)
     missed, relevant = _missed(lists, relevance)
     at_the_end = lists.num_retrieved + (missed + 1) * relevant / (relevant + 1)
     return xp.where(relevant > 0, at_the_end, xp.maximum(rank, 0))

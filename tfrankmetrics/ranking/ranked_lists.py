@@ -262,14 +262,14 @@ class RankedLists:
         return self.if_tied(untied, ties.first_relevant, sums)
 
     @cached
-    def last_relevant(self, relevance: ItemGain) -> Array:
+    def last_relevant_of_group(self, relevance: ItemGain) -> Array:
         """Mean rank of the last relevant item tied with the one at each rank, `[B, D]`.
 
-        0 where none of these items is relevant.
+        0 where none of these items is relevant. The rank may be below the cutoff.
         """
         relevant, sums = self.at_ranks(relevance), self.group_sums(relevance)[0]
         untied = xp.where(relevant > 0, self.ranks, 0)
-        return self.if_tied(untied, ties.last_relevant, sums)
+        return self.if_tied(untied, ties.last_relevant_of_group, sums)
 
     @cached
     def relevant_down_to(self, relevance: ItemGain) -> Array:

@@ -99,6 +99,15 @@ class TieBreaking(NamedTuple):
             case TiePolicy.STABLE | TiePolicy.BEST | TiePolicy.WORST:
                 return False
 
+    @property
+    def keeps_order(self) -> bool:
+        """Whether tied items keep the order of the list."""
+        match self.policy:
+            case TiePolicy.STABLE:
+                return True
+            case TiePolicy.EXPECTED | TiePolicy.BEST | TiePolicy.WORST:
+                return False
+
 
 STABLE = TieBreaking(TiePolicy.STABLE)
 
@@ -261,7 +270,9 @@ def first_relevant(lists: RankedLists, groups: TieGroups, relevant: Array) -> Ar
     return none_above * relevant_here
 
 
-def last_relevant(lists: RankedLists, groups: TieGroups, relevant: Array) -> Array:
+def last_relevant_of_group(
+    lists: RankedLists, groups: TieGroups, relevant: Array
+) -> Array:
     """Mean rank of the last relevant item in the group of each rank, or 0, `[B, D]`.
 
     `relevant` is r, the number of relevant items in the group. The last of them has the

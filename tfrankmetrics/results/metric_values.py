@@ -13,7 +13,7 @@ from tfrankmetrics.compute.computed import Computed
 from tfrankmetrics.compute.sums import count_queries, means_of
 from tfrankmetrics.installation import require
 from tfrankmetrics.metrics.measure import Measure
-from tfrankmetrics.results.axes import axes_for, chosen_metrics, without_tex
+from tfrankmetrics.results.plot_axes import axes_for, chosen_metrics, without_tex
 from tfrankmetrics.results.text_tables import (
     MOST_ROWS,
     Cell,

@@ -34,7 +34,6 @@ from tfrankmetrics.metrics.measure import Measure, cutoffs_of
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Options, Separator
 from tfrankmetrics.ranking.items import lowest_score
-from tfrankmetrics.ranking.ties import STABLE
 from tfrankmetrics.results.metric_values import SlicedValues
 from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.retrieval.all_candidates import rank_all
@@ -322,7 +321,7 @@ class CandidateData:
             self.scores,
             self.batch_size,
             counts_tied_before=any(
-                each.tie_breaking == STABLE for each in of_lists.values()
+                each.tie_breaking.keeps_order for each in of_lists.values()
             ),
             depth=_depth_of(of_items),
             progress=progress,
@@ -372,7 +371,7 @@ def _depth_of(named: Mapping[str, Measure]) -> Depth:
     """How many candidates of each query some metrics read."""
     if not named:
         return NOTHING
-    is_stable = all(each.tie_breaking == STABLE for each in named.values())
+    is_stable = all(each.tie_breaking.keeps_order for each in named.values())
     return Depth(cutoffs_of(named.values())[-1], is_stable)
 
 
