@@ -19,14 +19,18 @@ from tfrankmetrics import arrays, testing
 ROOT = pathlib.Path(__file__).parent.parent
 # The modules of JAX and of Keras's other backends have no examples.
 OTHER_LIBRARIES = ("arrays.jax", "keras.float32_variables", "keras.tpu")
-# `validation/test_tfma.py` and `validation/test_beam.py` test these modules in a separate
-# environment.
+# `test_tfma.py`, `test_beam.py` and `test_integrations.py` in `validation/` test these
+# modules in separate environments.
+OF_TOOLS = [
+    f"tfrankmetrics.integrations.{name}" for name in ("ir_measures", "torchmetrics")
+]
 MODULES = [
     name
     for _, name, _ in pkgutil.walk_packages(tfr.__path__, "tfrankmetrics.")
     if not name.startswith(("tfrankmetrics.tfma", "tfrankmetrics.beam"))
     and not name.endswith(OTHER_LIBRARIES)
     and name != "tfrankmetrics.arrays.torch"  # PyTorch may not be installed
+    and name not in OF_TOOLS
 ]
 
 BASES = (tfr.ItemMetric, tfr.TopKMetric, tfr.WholeListMetric, tfr.SubtopicMetric)
@@ -108,7 +112,9 @@ def test_reference_has_every_public_name():
         names = re.search(r"^__all__ = (\[.*?\])", source, re.MULTILINE | re.DOTALL)
         public += [f"{module}.{name}" for name in ast.literal_eval(names[1])]
     # What the methods of a comparison return has no public name, but a place here.
-    returned = [name for name in blocks if name.startswith("comparison.")]
+    # So do the names of integrations, whose modules are those of other tools.
+    elsewhere = ("comparison.", "integrations.")
+    returned = [name for name in blocks if name.startswith(elsewhere)]
     private = {*blocks} - {*public, *returned}
     assert not private, (
         f"{private} are in the reference, but not public: add them to "

@@ -28,7 +28,7 @@ LAYERS = [
     {"keras"},
     {"evaluation", "tfma", "comparison"},
     {"retrieval"},
-    {"callbacks", "beam", "explanation"},
+    {"callbacks", "beam", "explanation", "integrations"},
     {"__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}
@@ -74,7 +74,7 @@ def test_modules_import_only_their_own_folder_and_earlier_layers(name):
 
 
 WITH_TENSORFLOW = {"arrays.tensorflow", "inputs.read_tensors"}
-WITH_OTHERS = {"arrays.jax", "arrays.torch"}
+WITH_OTHERS = {"arrays.jax", "arrays.torch", "integrations.torchmetrics"}
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -139,7 +139,7 @@ def test_only_the_metrics_and_conventions_name_a_metric():
     names = {each for metric in METRICS.values() for each in metric.names}
     names -= {"judged", "tied"}  # fields of items and of counts have these names, too
     for name, tree in TREES.items():
-        if name.partition(".")[0] in ("metrics", "conventions"):
+        if name.partition(".")[0] in ("metrics", "conventions", "integrations"):
             continue
         for node in ast.walk(tree):
             is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)

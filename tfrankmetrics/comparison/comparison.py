@@ -21,6 +21,7 @@ from tfrankmetrics.comparison.gate import (
 from tfrankmetrics.comparison.plots import Row, plot_improvements, plot_intervals
 from tfrankmetrics.comparison.query_tables import PerQuery, QueryTable
 from tfrankmetrics.installation import require
+from tfrankmetrics.results.flat_values import flat_values, parts_of_slice
 from tfrankmetrics.results.plot_axes import chosen_metrics
 from tfrankmetrics.results.text_tables import Cell, Table, label_of_all
 from tfrankmetrics.rules import Positive, check_option, listed, shortened
@@ -138,6 +139,25 @@ class Comparison:
                 row["model"], row["than"] = reversed(values.pop("models"))
             rows.append(row | values)
         return rows
+
+    def to_flat_dict(self) -> dict[str, float]:
+        """The mean of each model, metric and slice, in one dict for trackers.
+
+        >>> from tfrankmetrics import compare
+        >>> models = {"A": {"mrr": [1.0, 0.5, 0.2]}, "B": {"mrr": [1.0, 1.0, 0.5]}}
+        >>> compare(models).to_flat_dict()
+        {'A/mrr': 0.566..., 'B/mrr': 0.833...}
+
+        The keys are as in `SlicedValues.to_flat_dict`, after the model.
+
+        Raises:
+            ValueError: Two keys become equal.
+        """
+        numbers = []
+        for each in self.means:
+            of_slice = parts_of_slice(self.by, each.slice) if each.slice else []
+            numbers.append(([each.model, each.metric, *of_slice], each.mean))
+        return flat_values(numbers)
 
     def gate(
         self,

@@ -85,14 +85,14 @@ class RelevanceEvaluator:
             scores: The run, `{query: {id: score}}`. Queries without judgments are left
                 out of the result.
 
-        >>> evaluator = RelevanceEvaluator({"q1": {"d1": 2, "d2": 1}}, {"P_1", "ndcg"})
+        >>> evaluator = RelevanceEvaluator({"q1": {"d1": 2, "d2": 1}}, {"P.1,2"})
         >>> evaluator.evaluate({"q1": {"d2": 0.7, "d3": 0.2}, "q2": {"d1": 0.5}})
-        {'q1': {'P_1': 1.0, 'ndcg': 0.38009376671593426}}
+        {'q1': {'P_1': 1.0, 'P_2': 0.5}}
         """
         run = {query: scores[query] for query in scores if query in self._qrels}
         if not any(run.values()):  # without any document, which evaluate_run refuses
             return {query: dict.fromkeys(self._metrics, 0.0) for query in run}
-        values = evaluate_run(
+        values: Any = evaluate_run(
             {query: self._qrels[query] for query in run},
             run,
             [*dict.fromkeys(self._metrics.values())],
@@ -158,7 +158,7 @@ def parse_run(f_run: Iterable[str]) -> dict[str, dict[str, float]]:
     """
     run: dict[str, dict[str, float]] = {}
     for query, _, document, _, score, _ in _fields_of(f_run, 6):
-        _enter(run, query, document, float(score))
+        _add_document(run, query, document, float(score))
     return run
 
 
@@ -176,7 +176,7 @@ def parse_qrel(f_qrel: Iterable[str]) -> dict[str, dict[str, int]]:
     """
     qrel: dict[str, dict[str, int]] = {}
     for query, _, document, relevance in _fields_of(f_qrel, 4):
-        _enter(qrel, query, document, int(relevance))
+        _add_document(qrel, query, document, int(relevance))
     return qrel
 
 
@@ -191,7 +191,7 @@ def _fields_of(lines: Iterable[str], number: int) -> Iterable[list[str]]:
         yield fields
 
 
-def _enter(table: dict, query: str, document: str, value: float) -> None:
+def _add_document(table: dict, query: str, document: str, value: float) -> None:
     documents = table.setdefault(query, {})
     if document in documents:
         raise ValueError(

@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class RankingMetrics(torchmetrics.Metric):
+class RankingMetric(torchmetrics.Metric):  # pyright: ignore
     """Ranking metrics, exact under ties, as one metric of torchmetrics.
 
     >>> import torch
-    >>> from tfrankmetrics.integrations.torchmetrics import RankingMetrics
-    >>> metrics = RankingMetrics(["ndcg@10", "mrr"])
+    >>> from tfrankmetrics.integrations.torchmetrics import RankingMetric
+    >>> metrics = RankingMetric(["ndcg@10", "mrr"])
     >>> preds = torch.tensor([[0.9, 0.3, 0.1], [0.8, 0.4, 0.2]])
     >>> metrics.update(preds, torch.tensor([[1, 0, 0], [0, 2, -1]]))
     >>> {name: round(value.item(), 4) for name, value in metrics.compute().items()}

@@ -13,6 +13,7 @@ from tfrankmetrics.compute.computed import Computed
 from tfrankmetrics.compute.sums import count_queries, means_of
 from tfrankmetrics.installation import require
 from tfrankmetrics.metrics.measure import Measure
+from tfrankmetrics.results.flat_values import flat_values, parts_of_slice
 from tfrankmetrics.results.plot_axes import axes_for, chosen_metrics, without_tex
 from tfrankmetrics.results.text_tables import (
     MOST_ROWS,
@@ -267,6 +268,27 @@ class SlicedValues(ShownAsTable, Mapping):
     def to_dicts(self) -> list[dict[str, Any]]:
         """A dict for each slice, and a last one for all queries."""
         return [dict(zip(self._header, row, strict=True)) for row in self._rows()]
+
+    def to_flat_dict(self) -> dict[str, float]:
+        """The metrics of all queries and of each slice, in one dict for trackers.
+
+        >>> from tfrankmetrics import evaluate
+        >>> by = {"country": ["DE", "FR"]}
+        >>> result = evaluate([[1, 0], [0, 1]], [[2, 1]] * 2, ["mrr@5"], by=by)
+        >>> result.to_flat_dict()
+        {'mrr_5': 0.75, 'mrr_5/country:DE': 1.0, 'mrr_5/country:FR': 0.5}
+
+        Every character of a name other than letters, digits, `_`, `-`, `.`, `:` and
+        spaces becomes `_`, so that MLflow accepts the keys.
+
+        Raises:
+            ValueError: Two keys become equal.
+        """
+        numbers = [([name], value) for name, value in self.whole.items()]
+        for key, values in self.items():
+            of_slice = parts_of_slice(self.by, self._labels(key))
+            numbers += [([name, *of_slice], each) for name, each in values.items()]
+        return flat_values(numbers)
 
     @property
     def _header(self) -> list[str]:
