@@ -56,7 +56,7 @@ class Drawn:
         """The arguments of `oracle.mean`."""
         scores, sizes = lists.scores, map(len, lists.scores)
         weights = [np.broadcast_to(w, n) for w, n in zip(lists.weights, sizes)]
-        if self.options["ties"] in ("stable", "best", "worst"):
+        if self.options["ties"] != "expected":
             each = zip(scores, lists.labels)
             scores = [oracle.in_one_order(self.options["ties"], *one) for one in each]
         options = self.options | {"k": getattr(self.metric, "k", None)}

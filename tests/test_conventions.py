@@ -34,6 +34,8 @@ def test_a_convention_sets_every_option(name, formula):
     options = METRICS[formula].types.keys()
     if "zero_weight" not in convention.options:  # tools without weights of items
         options -= {"zero_weight"}
+    lacking = options - convention.options.keys() - {"denominator"}
+    assert not lacking, f"add {lacking} to {name!r} in conventions.py"
     chosen = {option: convention.choice(option, formula) for option in options}
     config = make_metric(formula, 3, convention=name).get_config()
     assert {option: config[option] for option in options} == chosen

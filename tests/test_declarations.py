@@ -7,6 +7,7 @@ import re
 import typing
 from typing import Literal
 
+import oracle
 import pytest
 import tensorflow as tf
 from cases import CASES, CLASSES, METRICS, OWN_METRICS, TESTED_ELSEWHERE, make_metric
@@ -97,6 +98,11 @@ def test_the_cases_cover_every_option(name):
         option for case in CASES if case.name == name for option, _ in case.options
     }
     assert covered == METRICS[name].types.keys() - TESTED_ELSEWHERE
+
+
+def test_the_oracle_defines_every_metric():
+    lacking = {*METRICS} - {*oracle.METRICS}
+    assert not lacking, f"define {lacking} in tests/oracle.py"
 
 
 @pytest.mark.parametrize("name", METRICS)

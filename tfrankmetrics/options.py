@@ -10,17 +10,22 @@ To add an option:
 1.  Declare its type here, and a rule if it needs one. Add the type to `__all__`, a key
     to `Options`, and its meaning to the docstring of `Options`.
 2.  Use it as a keyword of a formula or as a field of a gain, declare it as a field of
-    the class, and describe it with its default in the docstring of the class.
-3.  Write its definition in `tests/oracle.py`. The tests cover every choice of a
-    `Literal`, and two values of a number.
-4.  If a convention covers the metric, add the tool's choice in `conventions.py`. Run
-    `make tables lint types`.
+    the class, and describe it with its default in the docstring of the class. With
+    ties="expected" the value must stay exact: a power of the value is not. A metric
+    that shares the formula needs the option, too, or a formula of its own.
+3.  Write its definition in `tests/oracle.py`, as a keyword of the metric's function:
+    its `**_` ignores others. The tests cover every choice of a `Literal`, and two
+    values of a number.
+4.  Add the tool's choice to every convention in `conventions.py` that covers the
+    metric. Run `make tables lint types`, and `python -m pytest -k METRIC`.
 
 To add a choice to an option, extend its `Literal`, the table that implements it, such
 as `DISCOUNTS` or `GAINS`, and the docstrings that list the choices. A choice of `ties`
 is a member of `TiePolicy` in `ranking/ties.py`: extend each `match` of one there, in
-`ranking/order.py`, in `ranking/counts.py` and in `metrics/measure.py`. Write its
-definition in `tests/oracle.py`.
+`ranking/order.py`, in `ranking/counts.py` and in `metrics/measure.py`; `make types`
+finds those that are forgotten. Write its definition in `in_one_order` of
+`tests/oracle.py`, and run `tests/test_ties.py`, `tests/test_tie_range.py`,
+`tests/test_fuzz.py` and `tests/test_explain.py`.
 
 Options that contradict each other are a `Conflict` in `CONFLICTS`, or in the
 declaration of the only metric that has them.

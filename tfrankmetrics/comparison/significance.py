@@ -299,9 +299,11 @@ def paired_test(
         case "wilcoxon":
             p, rank_sums = _wilcoxon_tests(pair)
             return p, limit, rank_sums
-    is_random = num_different > np.log2(resamples)
-    limit[is_random] = np.maximum(limit[is_random], 1 / (resamples + 1))
-    return _randomization_test(pair, is_random, resamples, seed), limit, pair.means
+        case _:  # "randomization"
+            is_random = num_different > np.log2(resamples)
+            limit[is_random] = np.maximum(limit[is_random], 1 / (resamples + 1))
+            p = _randomization_test(pair, is_random, resamples, seed)
+            return p, limit, pair.means
 
 
 def _wilcoxon_tests(pair: Pair) -> tuple[np.ndarray, np.ndarray]:
@@ -411,6 +413,8 @@ def adjusted(p: np.ndarray, correction: str | None) -> np.ndarray:
         case "bh":  # Benjamini and Hochberg
             shares = number * ascending / ranks
             result[order] = np.minimum.accumulate(shares[::-1])[::-1]
+        case _:  # None
+            pass
     return result
 
 

@@ -165,6 +165,8 @@ def apply_empty(
             weight *= ranked.num_listed
         case "relevant":
             weight *= ranked.total(measure.item_gain)
+        case _:  # "macro", or a metric without the option
+            pass
     # In an empty list, formulas return 0 already.
     if options["empty"] == "one":
         is_empty = xp.equal(total, 0)

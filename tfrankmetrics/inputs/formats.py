@@ -15,11 +15,11 @@ To add a format:
     `keras/evidence.py`, and which values TFMA passes to `tfma/tfma_combiner.py`.
 3.  Add its name to `Inputs` in `options.py`, and to the field `inputs` of the classes
     that list their formats, such as `WholeListMetric`, if they support it. Describe it
-    in `docs/guide/inputs.md` and in the docstring of `update_state` in
-    `keras/state.py`.
-4.  Add an example with the same lists as labels to `EXAMPLES` in
-    `tests/test_input_formats.py`. Run `make tables`, and `python -m pytest
-    tests/test_input_formats.py tests/test_docs.py`.
+    in `docs/guide/inputs.md` and in the docstrings of `update_state` and `TopKMetric`
+    in `metrics/base.py`, of `evaluate` and of `Accumulator`.
+4.  Add an example with the same lists as labels, whose values differ if it is read as
+    labels, to `EXAMPLES` in `tests/test_input_formats.py`. Run `make tables`, and
+    `python -m pytest tests/test_input_formats.py tests/test_docs.py`.
 """
 
 from __future__ import annotations

@@ -12,8 +12,9 @@ To add a mistake:
 
 1.  Write a function here that reads facts and yields the text of a warning: the rule,
     `Received{asked.where}: ...`, the remedy. `Asked` states what depends on the caller,
-    such as `may_be_all`. Add it to `MISTAKES` with a fact that it needs, and a row to
-    the warnings in `docs/troubleshooting.md` and to `CHANGELOG.md`.
+    such as `may_be_all`. Do not warn of what another warning recommends. Add it to
+    `MISTAKES` with a fact that it needs, and a row to the warnings in
+    `docs/troubleshooting.md` and to `CHANGELOG.md`.
 2.  If no fact shows the mistake, add one to `LABEL_FACTS` or `SCORE_FACTS`: a condition
     on one label or score, in operations of `xp`. For scores also count it in
     `Ranks.facts` in `retrieval/all_candidates.py`.

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-class RankingMetric(torchmetrics.Metric):  # pyright: ignore
+class RankingMetric(torchmetrics.Metric):
     """Ranking metrics, exact under ties, as one metric of torchmetrics.
 
     >>> import torch
