@@ -85,7 +85,9 @@ def test_functions_of_pytrec_eval():
     run, qrel = ["q Q0 a 1 0.5 x\n", "q Q0 b 2 0.25 x\n"], ["q 0 a 2\n", "r 0 b 0\n"]
     assert pytrec_eval.parse_run(run) == their_pytrec_eval.parse_run(run)
     assert pytrec_eval.parse_qrel(qrel) == their_pytrec_eval.parse_qrel(qrel)
-    for measure in pytrec_eval.supported_measures:
+    with pytest.raises(ValueError, match="gm_map"):
+        pytrec_eval.compute_aggregated_measure("gm_map", [1.0])
+    for measure in sorted(pytrec_eval.supported_measures):
         given = measure, [0.25, 0.5, 1.0]
         expected = their_pytrec_eval.compute_aggregated_measure(*given)
         assert pytrec_eval.compute_aggregated_measure(*given) == expected
@@ -321,6 +323,33 @@ def metrics_of_a_process(rank, folder):
         metrics.update(scores[part], labels[part])
     torch.save(metrics.compute(), f"{folder}/{rank}.pt")
     torch.distributed.destroy_process_group()
+
+
+def test_a_collection_keeps_functions_of_the_same_name_apart():
+    functions = [lambda labels: labels, lambda labels: labels**4]
+    given = [torch.tensor([[3.0, 2, 1]]), torch.tensor([[1, 3, 0]])]
+    metrics = {str(n): RankingMetric("ndcg", gain=f) for n, f in enumerate(functions)}
+    together = torchmetrics.MetricCollection(metrics, prefix="val_")
+    together.update(torch.tensor([[2.0, 1.0]]), torch.tensor([[1, 0]]))
+    together.update(*given)
+    for number, gain in enumerate(functions):
+        alone = RankingMetric("ndcg", gain=gain, sync_on_compute=False)
+        alone.update(torch.tensor([[2.0, 1.0]]), torch.tensor([[1, 0]]))
+        alone.update(*given)
+        assert together.compute()[f"val_{number}"] == alone.compute()
+
+
+def test_scores_of_minus_infinity_are_the_lowest():
+    qrel, run = {"q": {"a": 1}}, {"q": {"a": -np.inf, "b": 1.0}}
+    theirs = their_pytrec_eval.RelevanceEvaluator(qrel, {"map", "ndcg", "recall_5"})
+    ours = pytrec_eval.RelevanceEvaluator(qrel, {"map", "ndcg", "recall_5"})
+    assert ours.evaluate(run)["q"] == pytest.approx(theirs.evaluate(run)["q"])
+    assert provider.Provider().calc_aggregate([AP], qrel, run) == {AP: 0.5}
+    # A query without judged documents has the value 0, as in ir_measures.
+    both = {**qrel, "r": {}}
+    assert provider.Provider().calc_aggregate([AP], both, run) == {AP: 0.25}
+    tied = {"q": {"a": 1.0, "b": 1.0, "c": 1.0}}
+    assert provider.Provider().calc_aggregate([Judged @ 1], qrel, tied)[Judged @ 1] == 0
 
 
 def test_two_processes_of_torchmetrics(tmp_path):

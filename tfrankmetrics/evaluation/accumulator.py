@@ -397,8 +397,8 @@ class Accumulator:
         """The metrics of all queries so far.
 
         Returns:
-            As `evaluate`: a dict from each metric's name to its weighted mean, a float
-            (NaN if no query is included); with `by`, a `SlicedValues`.
+            A dict from each metric's name to its weighted mean, a float (NaN if no
+            query is included); with `by`, a `SlicedValues`.
 
         Raises:
             ValueError: A batch that was computed on a device contained an invalid

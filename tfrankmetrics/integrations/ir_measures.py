@@ -30,6 +30,7 @@ from ir_measures.providers.base import Any as AnyValue
 from ir_measures.util import QrelsConverter, RunConverter
 
 from tfrankmetrics.evaluation.evaluate_run import Unjudged, evaluate_run
+from tfrankmetrics.integrations.pytrec_eval import with_finite_scores
 from tfrankmetrics.rules import check_option
 
 TieRule = Literal["trec_eval", "expected"]
@@ -82,12 +83,15 @@ class Provider(providers.Provider):
 
 class _Evaluator(providers.Evaluator):
     def __init__(self, measures: Iterable[Measure], qrels: Any, ties: TieRule) -> None:
-        self._qrels: Any = QrelsConverter(qrels).as_dict_of_dict()
-        super().__init__([*measures], self._qrels.keys())
-        self._options: dict[str, Any] = {} if ties == "trec_eval" else {"ties": ties}
+        judgments: Any = QrelsConverter(qrels).as_dict_of_dict()
+        super().__init__([*measures], judgments.keys())
+        self._qrels = {query: items for query, items in judgments.items() if items}
+        # The convention does not set the option of `judged`.
+        self._ties: Any = "stable" if ties == "trec_eval" else ties
 
     def _iter_calc(self, run: Any) -> Iterator[Metric]:
-        predictions: Any = RunConverter(run).as_dict_of_dict()
+        given: Any = RunConverter(run).as_dict_of_dict()
+        predictions = with_finite_scores(given)
         if not any(predictions.get(query) for query in self._qrels):
             return  # ir_measures has a value for queries without predictions
         unjudged: Unjudged
@@ -107,7 +111,7 @@ class _Evaluator(providers.Evaluator):
                 unjudged=unjudged,
                 missing_queries="skip",
                 per_query=True,
-                **self._options,
+                ties=self._ties,
             )
             for row, query in enumerate(values["query"]):
                 for name, measure in named.items():

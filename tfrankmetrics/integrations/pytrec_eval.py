@@ -68,6 +68,11 @@ class RelevanceEvaluator:
         relevance_level: int = 1,
         judged_docs_only_flag: bool = False,
     ) -> None:
+        if relevance_level < 1:
+            raise ValueError(
+                "`relevance_level` must be at least 1. Received: "
+                f"{shortened(relevance_level)}."
+            )
         self._qrels = {q: judged for q, judged in query_relevance.items() if judged}
         self._metrics = _metrics_of(measures)
         self._options: dict[str, Any] = {
@@ -89,8 +94,14 @@ class RelevanceEvaluator:
         >>> evaluator.evaluate({"q1": {"d2": 0.7, "d3": 0.2}, "q2": {"d1": 0.5}})
         {'q1': {'P_1': 1.0, 'P_2': 0.5}}
         """
-        run = {query: scores[query] for query in scores if query in self._qrels}
-        if not any(run.values()):  # without any document, which evaluate_run refuses
+        if not all(isinstance(query, str) for query in scores):
+            raise ValueError(
+                "The ids of queries must be text. Received: "
+                f"{shortened([*scores])}. Convert them with str()."
+            )
+        run = with_finite_scores({q: scores[q] for q in scores if q in self._qrels})
+        # Without any document, which evaluate_run refuses.
+        if not self._metrics or not any(run.values()):
             return {query: dict.fromkeys(self._metrics, 0.0) for query in run}
         values: Any = evaluate_run(
             {query: self._qrels[query] for query in run},
@@ -109,12 +120,23 @@ class RelevanceEvaluator:
         }
 
 
+def with_finite_scores(
+    run: Mapping[str, Mapping[str, float]],
+) -> dict[str, dict[str, float]]:
+    """A run in which a score of -inf, which means not retrieved here, is the lowest."""
+    lowest = float(np.finfo(np.float32).min)
+    return {
+        query: {item: max(score, lowest) for item, score in scores.items()}
+        for query, scores in run.items()
+    }
+
+
 def _metrics_of(measures: Iterable[str]) -> dict[str, str]:
     """The metric of each measure with its cutoff: `ndcg@5` of `ndcg_cut_5`."""
     metrics = {}
     cutoffs_of = collections.defaultdict(set)
     for measure in measures:
-        match = re.fullmatch(r"(\w+?)(?:[._](\d+(?:,\d+)*))?", measure)
+        match = re.fullmatch(r"(\w+?)(?:[._]([1-9]\d*(?:,[1-9]\d*)*))?", measure)
         name, cutoffs = match.groups() if match else (measure, None)
         if name in _WITH_CUTOFFS:
             cutoffs_of[name].update(map(int, cutoffs.split(",") if cutoffs else ()))
@@ -137,10 +159,13 @@ def compute_aggregated_measure(measure: str, values: Sequence[float]) -> float:
     """The mean of a measure over queries.
 
     Args:
-        measure: The name of the measure, which has no effect: all of
-            `supported_measures` are averaged.
+        measure: The name of the measure, with or without a cutoff.
         values: The value of each query.
+
+    Raises:
+        ValueError: The measure is none of `supported_measures`.
     """
+    _metrics_of([measure])  # raises an error
     return float(np.mean(values))
 
 

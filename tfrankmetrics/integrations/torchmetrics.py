@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import zlib
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,12 @@ from tfrankmetrics.results.request import read_request
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+_NUMBERS = itertools.count()
+_OF_TORCHMETRICS = {
+    *("compute_on_cpu", "dist_sync_on_step", "process_group", "dist_sync_fn"),
+    *("distributed_available_fn", "sync_on_compute", "compute_with_cache"),
+}
 
 
 class RankingMetric(torchmetrics.Metric):
@@ -40,7 +46,8 @@ class RankingMetric(torchmetrics.Metric):
         inputs: "labels" (the default), "ids" or "catalog", as in
             `tfrankmetrics.evaluate`.
         **options: Options for the metrics passed by name, such as `gain="linear"`. See
-            `tfrankmetrics.Options`.
+            `tfrankmetrics.Options`. Or arguments of every `torchmetrics.Metric`, such
+            as `sync_on_compute`.
 
     Raises:
         ValueError: A metric or an option is invalid.
@@ -56,17 +63,17 @@ class RankingMetric(torchmetrics.Metric):
         inputs: str = "labels",
         **options: Unpack[Options],
     ) -> None:
-        super().__init__()
+        of_torchmetrics = {n: options.pop(n) for n in _OF_TORCHMETRICS & {*options}}
+        super().__init__(**of_torchmetrics)
         self._is_one = isinstance(metrics, str) or hasattr(metrics, "measure")
         listed: Any = [metrics] if self._is_one else metrics
         self._request = read_request(listed, options, inputs=inputs)
         measures = self._request.measures
-        # `MetricCollection` updates only one of two metrics whose states have the same
-        # names and are equal after the first batch.
-        digest = zlib.crc32(", ".join(map(str, measures)).encode())
-        self._state = f"sums_{digest:08x}"
         sums = torch.zeros((num_rows(measures), 2), dtype=torch.float64)
-        self.add_state(self._state, sums, dist_reduce_fx="sum")
+        self.add_state("sums", sums, dist_reduce_fx="sum")
+        # `MetricCollection` updates only one of two metrics whose states are equal
+        # after the first batch. A number of its own keeps this one apart.
+        self.add_state("number", torch.tensor(next(_NUMBERS)), dist_reduce_fx="max")
 
     @property
     def higher_is_better(self) -> bool | None:  # type: ignore[override]
@@ -95,13 +102,12 @@ class RankingMetric(torchmetrics.Metric):
         """
         lists = self._request.read(target, preds, sample_weight, mask)
         lists.on_host().require_valid_values()
-        sums = getattr(self, self._state)
         with xp.computing_in(xp.library_of(*lists.arrays.values())):
             added = weighted_sums(self._request.measures, lists)
-        setattr(self, self._state, sums + torch.as_tensor(added, device=sums.device))
+        self.sums = self.sums + torch.as_tensor(added, device=self.sums.device)
 
     def compute(self) -> torch.Tensor | dict[str, torch.Tensor]:
         """The mean of each metric over the queries so far; NaN without queries."""
-        values = results(self._request.measures, getattr(self, self._state))
+        values = results(self._request.measures, self.sums)
         named = dict(zip(self._request.named, values, strict=True))
         return values[0] if self._is_one else named
