@@ -311,3 +311,41 @@ def test_it_does_not_import_keras():
         "assert not {'keras', 'tf_keras', 'tensorflow', 'jax'} & {*sys.modules}\n"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("name", ["entropy@2", "gini@2", "coverage@2"])
+def test_weights_that_differ_within_a_query_do_not_depend_on_the_parts(name):
+    """Metrics of recommended items read one weight for each query, or none."""
+    rows = {
+        "query_ids": [1, 2, 2, 3],
+        "labels": [1, 1, 0, 1],
+        "scores": [1, 2, 1, 1],
+        "item_ids": [0, 1, 2, 1],
+        "sample_weight": [0.25, 0.5, 1.0, 4.0],
+    }
+    accumulator = tfr.Accumulator([name], num_items=4)
+    for part in (slice(0, 1), slice(1, 3), slice(3, 4)):
+        accumulator.update_rows(**{n: column[part] for n, column in rows.items()})
+    whole = tfr.evaluate_rows(**rows, metrics=[name], num_items=4)
+    assert accumulator.compute() == pytest.approx(whole, rel=1e-12)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"num_items": 5}, {"lower_is_better": True}, {"ties": "stable"}],
+    ids=str,
+)
+def test_the_state_of_other_options_is_refused(other):
+    options = {"num_items": 4}
+    rows = {"query_ids": [1], "labels": [1], "scores": [1], "item_ids": [0]}
+    first = tfr.Accumulator(["coverage@2"], **options)
+    second = tfr.Accumulator(["coverage@2"], **options | other)
+    first.update_rows(**rows)
+    second.update_rows(**rows)
+    before = second.compute()
+    for state in (first.state_dict(), {"metrics": []}, None):
+        with pytest.raises(ValueError, match="same metrics"):
+            second.load_state_dict(state)
+    with pytest.raises(ValueError, match="shape"):
+        second.load_state_dict({**second.state_dict(), "sums": [[[1.0, 2.0]]]})
+    assert second.compute() == before

@@ -54,7 +54,7 @@ from tfrankmetrics.results.metric_values import (
     ValuesAndNumber,
 )
 from tfrankmetrics.results.request import Request, read_request
-from tfrankmetrics.rules import listed, shortened
+from tfrankmetrics.rules import shortened
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -425,7 +425,7 @@ class Accumulator:
         totals = self._totals.on_host()
         evidence = totals.evidence
         return {
-            "metrics": [*self._request.named],
+            "metrics": self._identity,
             "by": None if totals.by is None else [*totals.by],
             "slices": [[*key] for key in totals.sums],
             "sums": [each.tolist() for each in totals.sums.values()],
@@ -457,7 +457,15 @@ class Accumulator:
 
     def __getstate__(self) -> dict[str, Any]:
         """For copies and pickles, which hold arrays of NumPy."""
-        return {**vars(self), "_totals": self._totals.on_host()}
+        own = {"_totals": self._totals.on_host(), "_warned": {*self._warned}}
+        return {**vars(self), **own}
+
+    @property
+    def _identity(self) -> dict[str, str]:
+        """The metrics with their options, and how the data are read, as text."""
+        request = self._request
+        form = f"{request.input_format}, lower_is_better={request.lower_is_better}"
+        return {name: f"{each}, {form}" for name, each in request.named.items()}
 
     @property
     def _evidence(self) -> Evidence:
@@ -554,15 +562,24 @@ class Accumulator:
 
     def _totals_of_state(self, state: Mapping[str, Any]) -> Totals:
         """The inverse of `state_dict`. Raises ValueError for that of other metrics."""
-        names = [*self._request.named]
-        if not isinstance(state, Mapping) or state.get("metrics") != names:
+        keys = {"metrics", "by", "slices", "sums", "items", "num_items", "facts"}
+        is_state = isinstance(state, Mapping) and keys <= state.keys()
+        if not is_state or state["metrics"] != self._identity:
+            received = state["metrics"] if is_state else state
             raise ValueError(
                 "The state must be that of an accumulator with the same metrics, "
-                f"{listed(names)}. Received: {shortened(state)}."
+                f"options and input format, {shortened(self._identity)}. Received: "
+                f"{shortened(received)}."
             )
+        rows = num_rows(self._measures_for(state["num_items"])) + 1
         keys = map(tuple, state["slices"])
-        sums = (np.array(each, float) for each in state["sums"])
-        evidence = state["evidence"]
+        sums = [np.array(each, float) for each in state["sums"]]
+        if any(each.shape != (rows, 2) for each in sums):
+            raise ValueError(
+                f"The sums of each slice must have the shape {(rows, 2)}. Received: "
+                f"{[each.shape for each in sums]}."
+            )
+        evidence = state.get("evidence")
         return Totals(
             by=None if state["by"] is None else tuple(state["by"]),
             sums=dict(zip(keys, sums, strict=True)),

@@ -251,9 +251,24 @@ class RowData(NamedTuple):
         drops = {n: drops_unjudged(m, self.drops_unjudged) for n, m in named.items()}
         for drop in sorted({*drops.values()}, reverse=True):
             chosen = {n: measure for n, measure in named.items() if drops[n] == drop}
+            reads_items = any(m.declaration.reads_items for m in chosen.values())
             for part in self.queries.parts():
-                lists = lists_of_rows(self.queries, part, self.columns, drop)
-                yield chosen, lists, part
+                for some in self._weighted_alike(part) if reads_items else [part]:
+                    lists = lists_of_rows(self.queries, some, self.columns, drop)
+                    yield chosen, lists, some
+
+    def _weighted_alike(self, part: np.ndarray) -> list[np.ndarray]:
+        """The queries with one weight, and those with different weights of their rows.
+
+        Metrics of recommended items read only weights of queries.
+        """
+        weights = self.columns.get("sample_weight")
+        rows, exists = self.queries.rows(part)
+        if weights is None or not rows.size:
+            return [part]
+        of_rows = weights[rows]
+        is_same = ((of_rows == of_rows[:, :1]) | ~exists).all(axis=1)
+        return [some for some in (part[is_same], part[~is_same]) if len(some)]
 
     def list_of(self, query: Any, measure: Measure) -> OneList:
         """The list of the query with this id that a metric reads."""
