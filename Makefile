@@ -70,10 +70,11 @@ tpu:
 # pip install -r requirements/peers.txt && pip install --no-deps -r requirements/peers-alone.txt
 peers:
 	python -m pytest -n auto --dist load validation/test_tools.py validation/test_values_of_tools.py validation/test_runs.py \
-		validation/test_trackers.py validation/test_integrations.py validation/test_moving.py validation/test_pitfalls.py \
+		validation/test_trackers.py validation/test_moving.py validation/test_pitfalls.py \
 		validation/test_published.py validation/test_items.py
 # Triton, which PyTorch loads for nested tensors, aborts a process that loaded other tools.
 	python -m pytest validation/test_torch_and_jax.py
+	python -m pytest validation/test_integrations.py
 	python -m pytest validation/test_spark.py
 
 # On Python 3.11, in the environment of requirements/tf-ranking.txt.

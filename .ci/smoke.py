@@ -27,7 +27,7 @@ assert (package / "py.typed").is_file()
 assert (package / "__init__.pyi").is_file()
 
 labels, scores = [[1, 0, 0], [0, 2]], [[0.9, 0.3, 0.1], [0.8, 0.4]]
-assert tfr.evaluate(labels, scores, ["mrr", "P@1"]) == {"mrr": 0.75, "precision@1": 0.5}
+assert tfr.evaluate(labels, scores, ["mrr", "P@1"]) == {"mrr": 0.75, "P@1": 0.5}
 assert tfr.evaluate_run({"q": {"a": 1}}, {"q": ["b", "a"]}, ["mrr"]) == {"mrr": 0.5}
 assert tfr.evaluate(labels, scores, [tfr.NDCG(k=1, name="x")]).keys() == {"x"}
 assert tfr.evaluate_retrieval([[1.0]], [[1.0], [2.0]], [0], ["mrr"]) == {"mrr": 0.5}
