@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from tfrankmetrics.keras.bases import KerasCallback, keras
+from tfrankmetrics.results.flat_values import parts_of_slice
 from tfrankmetrics.results.metric_values import NUM_QUERIES, SlicedValues
 from tfrankmetrics.results.request import Request
 from tfrankmetrics.rules import Positive, check_option, shortened
@@ -141,8 +142,7 @@ class Evaluation(KerasCallback):
         for key, of_slice in values.items():
             labels = key if len(values.by) > 1 else (key,)
             # MLflow rejects most other characters, and then loses the whole run.
-            pairs = zip(values.by, labels, strict=True)
-            where = "".join(f"/{name}:{label}" for name, label in pairs)
+            where = "/" + "/".join(parts_of_slice(values.by, labels))
             if where in parts:
                 raise ValueError(
                     "The slices of a callback must differ as text, since they are "

@@ -29,14 +29,15 @@ def exposures(
 ) -> list[Array]:
     """The exposure of each item over the queries of each segment, float64 `[S, V]`.
 
-    One array for each of the measures.
+    One array for each metric with one value over all queries.
 
     Args:
-        measures: Metrics with one value over all queries, with a number of items.
+        measures: Metrics; those over all queries with a number of items.
         lists: The queries.
         segments: The segment of each query, `[B]`; None if there is only one.
         num_segments: S.
     """
+    measures = [each for each in measures if each.declaration.value is not None]
     by_measure: dict[Measure, Array] = {}
     by_key: dict[Hashable, list[Array]] = {}  # shared by metrics with the same key
     for measure, recommended in ranked_for(measures, lists):

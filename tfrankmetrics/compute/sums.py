@@ -126,9 +126,7 @@ def sums_by_slice(
 def _sums_and_weights(measures: Sequence[Measure], lists: Lists) -> tuple[Array, Array]:
     values, weights = map(xp.barrier, values_and_weights(measures, lists))
     sums = sums_of(values, weights)
-    over_all = [each for each in measures if each.declaration.value is not None]
-    if over_all:
-        of_items = map(_in_pairs, exposures(over_all, lists))
+    if of_items := [*map(_in_pairs, exposures(measures, lists))]:
         sums = xp.concat([sums, *of_items], axis=0)
     return sums, weights
 

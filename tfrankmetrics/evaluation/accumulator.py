@@ -2,7 +2,7 @@
 
 Its state is the sums of `compute/sums.py` for each slice, and the facts that show
 mistakes. A state never changes: an update makes the state of a batch, and adds both.
-Therefore, an error leaves everything as it was.
+An error leaves everything as it was.
 """
 
 from __future__ import annotations
@@ -162,6 +162,8 @@ class Accumulator:
             separator=separator,
         )
         self._request.require_free_keys((), has_ids=False)
+        # It counts the facts of batches whose numbers stay on a device.
+        self._evidence = Evidence(self._request.input_format, self._request.measures)
         # Whether the scores of a catalog state how many items it has.
         self._reads_num_items = inputs == "catalog" and any(
             each.declaration.value is not None and each["num_items"] is None
@@ -216,8 +218,7 @@ class Accumulator:
             self._request if by is None else dataclasses.replace(self._request, by=by)
         )
         given = y_true, y_pred, mask, sample_weight
-        has_data_by_id = any(each.ids_of_items for each in request.measures)
-        if library_for(*given) == "torch" and not has_data_by_id:
+        if library_for(*given) == "torch" and not request.has_data_by_id:
             self._add(self._totals_on_device(request, *given))
             return
         batch = BatchToAdd.of_arrays(request, *given)
@@ -467,11 +468,6 @@ class Accumulator:
         form = f"{request.input_format}, lower_is_better={request.lower_is_better}"
         return {name: f"{each}, {form}" for name, each in request.named.items()}
 
-    @property
-    def _evidence(self) -> Evidence:
-        """How the facts of batches are counted where their numbers stay on a device."""
-        return Evidence(self._request.input_format, self._request.measures)
-
     def _evidence_in(self, lists: Any, y_true: Any) -> Array | None:
         """The facts of a batch; None if its input format has none."""
         if not self._evidence.num_rows:
@@ -495,8 +491,7 @@ class Accumulator:
             segments, number = slices.of_query, len(slices.keys)
         with xp.computing_in("torch"):
             values, weights = values_and_weights(measures, lists)
-            over_all = [each for each in measures if each.declaration.value is not None]
-            of_items = exposures(over_all, lists, segments, number) if over_all else []
+            of_items = exposures(measures, lists, segments, number)
             return Totals(
                 by=slices.names if slices else (),
                 sums=sums_by_slice(values, weights, of_items, slices),
@@ -610,8 +605,7 @@ def _totals_of(
 
 def _names_by_position(request: Request, data: RowData) -> Sequence[Any]:
     """The items at the positions 0, 1, ..., unless their ids are positions."""
-    has_data_by_id = any(each.ids_of_items for each in request.measures)
-    if data.items is None or has_data_by_id:
+    if data.items is None or request.has_data_by_id:
         return ()
     if isinstance(data.items.distinct, np.ndarray):  # of integers
         return ()

@@ -266,8 +266,7 @@ class RowData(NamedTuple):
         rows, exists = self.queries.rows(part)
         if weights is None or not rows.size:
             return [part]
-        of_rows = weights[rows]
-        is_same = ((of_rows == of_rows[:, :1]) | ~exists).all(axis=1)
+        is_same = have_one_weight(weights[rows], exists)
         return [some for some in (part[is_same], part[~is_same]) if len(some)]
 
     def list_of(self, query: Any, measure: Measure) -> OneList:
@@ -380,6 +379,11 @@ def drops_unjudged(measure: Measure, otherwise: bool) -> bool:
     return policies[measure.declaration.unjudged]
 
 
+def have_one_weight(weights: np.ndarray, exists: np.ndarray) -> np.ndarray:
+    """Which queries have the same weight in all their rows, `[B]`."""
+    return ((weights == weights[:, :1]) | ~exists).all(axis=1)
+
+
 def lists_of_rows(
     queries: Queries,
     chosen: np.ndarray,
@@ -392,9 +396,8 @@ def lists_of_rows(
     given = {name: columns[name][rows] for name in names}
     labels, weights = given["labels"], given.get("sample_weight")
     if weights is not None and weights.shape[1]:
-        of_queries = weights[:, :1]
-        is_same = (weights == of_queries) | ~exists
-        weights = of_queries[:, 0] if is_same.all() else weights
+        is_same = have_one_weight(weights, exists)
+        weights = weights[:, 0] if is_same.all() else weights
     valid = exists & ~(drop_unjudged & (labels < 0))
     lists = lists_of_arrays(labels, given["scores"], valid, weights)
     judged = None if drop_unjudged else lists.judged

@@ -37,8 +37,8 @@ class RankingMetric(torchmetrics.Metric):
     >>> {name: round(value.item(), 4) for name, value in metrics.compute().items()}
     {'ndcg@10': 0.8155, 'mrr': 0.75}
 
-    The state is two sums for each metric, in float64, so that it adds up over batches
-    and processes, of which each may have a different number of queries.
+    The state is two sums for each metric, in float64. It adds up over batches and
+    processes with any numbers of queries.
 
     Args:
         metrics: Names and metric objects, as in `tfrankmetrics.evaluate`, whose values

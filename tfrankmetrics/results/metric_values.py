@@ -279,7 +279,7 @@ class SlicedValues(ShownAsTable, Mapping):
         {'mrr_5': 0.75, 'mrr_5/country:DE': 1.0, 'mrr_5/country:FR': 0.5}
 
         Every character of a name other than letters, digits, `_`, `-`, `.`, `:` and
-        spaces becomes `_`, so that MLflow accepts the keys.
+        spaces becomes `_`. MLflow accepts these keys.
 
         Raises:
             ValueError: Two keys become equal.

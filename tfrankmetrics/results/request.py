@@ -80,6 +80,11 @@ class Request:
         """Whether a metric reads which items are recommended."""
         return any(each.declaration.reads_items for each in self.measures)
 
+    @property
+    def has_data_by_id(self) -> bool:
+        """Whether data about items are by the ids of the items."""
+        return any(each.ids_of_items for each in self.measures)
+
     @functools.cached_property
     def label_rules(self) -> LabelRules:
         """What the metrics make of labels."""
@@ -122,8 +127,6 @@ class Request:
         Raises:
             ValueError: A metric lacks data about the items of the lists.
         """
-        if not any(each.declaration.reads_items for each in self.named.values()):
-            return self
         named = with_num_items(self.named, lists.num_items)
         require_known_items(named.values(), lists)
         return self.with_measures(named)

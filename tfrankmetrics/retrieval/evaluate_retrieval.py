@@ -280,7 +280,7 @@ class CandidateData:
         """The request with data about items in the order of the candidates."""
         if not request.reads_items:
             return request
-        if any(measure.ids_of_items for measure in request.measures):
+        if request.has_data_by_id:
             if self.ids is None:
                 raise ValueError(
                     "Data about items by id require `candidate_ids`, the id of each "
