@@ -6,6 +6,7 @@ A document encloses each table in the comments `<!-- make tables: metrics -->` a
 """
 
 import ast
+import collections.abc
 import functools
 import pathlib
 import re
@@ -37,6 +38,7 @@ PAGES_OF_THE_REFERENCE = [
     "tfma-and-beam.md",
 ]
 CONVENTIONS = "docs/conventions.md"
+OF_ALL_METRICS = ["ties", "empty", "zero_weight"]  # options
 DOCUMENTS = ["README.md"]
 DOCUMENTS += sorted(str(p.relative_to(ROOT)) for p in ROOT.glob("docs/**/*.md"))
 MARKED = re.compile(r"(<!-- make tables: ([\w ]+) -->\n\n).*?(<!-- end -->)", re.S)
@@ -197,6 +199,56 @@ def inputs_of_metrics():
     return table(["metric", *INPUTS, "rows", "cutoff"], *rows, ["all others", *most])
 
 
+def metrics_at_a_glance():
+    """Each metric with its aliases, what it reads, and the options that not all take."""
+    rows = []
+    for name, page in ordered().items():
+        declaration = METRICS[name]
+        link = f"{page.removeprefix('docs/')}#tfrankmetrics.{declaration.cls.__name__}"
+        reads = ", ".join(declaration.inputs)
+        if declaration.has_subtopics:
+            reads = "labels `[B, N, T]`"
+        elif declaration.reads_items:
+            reads = "item ids"
+        aliases = [at(name, 10).replace(name, each) for each in declaration.aliases]
+        own = [option for option in declaration.types if option not in OF_ALL_METRICS]
+        link = f"[`{at(name, 10)}`]({link})"
+        rows.append([link, listed(aliases), reads, listed(own)])
+    return table(["name", "aliases", "reads", "options"], *rows)
+
+
+def values_of_options():
+    types = typing.get_type_hints(tfr.Options, include_extras=True)
+    del types["convention"]  # it has a page
+    rows = []
+    for option, kind in types.items():
+        if values := _values_of(kind):  # none for data about items
+            rows.append([f"`{option}`", ", ".join(values)])
+    choices = [
+        choice
+        for declaration in METRICS.values()
+        for choice in typing.get_args(declaration.types.get("denominator"))
+    ]
+    rows.append(
+        ["`denominator`", listed(f'"{each}"' for each in dict.fromkeys(choices))]
+    )
+    return table(["option", "values"], *rows)
+
+
+def _values_of(kind):
+    """The choices of a type, and the words of its rule."""
+    if typing.get_origin(kind) is typing.Literal:
+        return [f'`"{choice}"`' for choice in typing.get_args(kind)]
+    if typing.get_origin(kind) is collections.abc.Callable:
+        return ["a function"]
+    if kind is bool:
+        return ["`True`", "`False`"]
+    if hasattr(kind, "__metadata__"):
+        (rule,) = kind.__metadata__
+        return [rule.words]
+    return [value for part in typing.get_args(kind) for value in _values_of(part)]
+
+
 def blocks_of_types():
     names = [name for name in tfr.options.__all__ if name != "Options"]
     return "\n\n".join(f"::: tfrankmetrics.options.{name}" for name in names)
@@ -230,6 +282,8 @@ TABLES = {
     "defaults of options": defaults_of_options,
     "denominators": denominators,
     "inputs of metrics": inputs_of_metrics,
+    "metrics at a glance": metrics_at_a_glance,
+    "values of options": values_of_options,
     "blocks of types": blocks_of_types,
     "conventions": conventions,
 }

@@ -1,6 +1,6 @@
 """Numbers that other people published, compared with the values of this library.
 
-`python validation/published.py` writes `docs/published.csv`, which `docs/published.md`
+`python validation/published.py` writes `docs/published.csv`, which `docs/validation.md`
 sums up; `test_published.py` compares each number. Some need data or packages that are
 not part of the project: the folder `$PUBLISHED_DATA` with the per-topic scores, and the
 packages `recommenders` and `recbole`.
@@ -21,8 +21,8 @@ import numpy as np
 
 import tfrankmetrics as tfr
 
-PAGE = pathlib.Path(__file__).parent.parent / "docs" / "published.md"
-FILE = PAGE.with_suffix(".csv")
+PAGE = pathlib.Path(__file__).parent.parent / "docs" / "validation.md"
+FILE = PAGE.with_name("published.csv")
 HEADER = ["source", "value", "published", "tfrankmetrics"]
 DATA = os.environ.get("PUBLISHED_DATA")
 HAS_MODELS = all(map(importlib.util.find_spec, ("recommenders", "recbole")))

@@ -16,7 +16,17 @@ WORDS = {
     "choosing.md": ["map@10", "ndcg@10"],
     "conventions.md": ["denominator"],
     "glossary.md": ["ground truth"],
-    "guide/backends.md": ["GPU", "JAX", "multi-GPU", "PyTorch", "TPU"],
+    "guide/accumulate.md": ["PyTorch loop"],
+    "guide/backends.md": [
+        "checkpoint",
+        "GPU",
+        "JAX",
+        "load model",
+        "multi-GPU",
+        "PyTorch",
+        "save model",
+        "TPU",
+    ],
     "guide/beyond-accuracy.md": ["diversity", "fairness", "novelty"],
     "guide/clicks-and-propensities.md": ["extreme classification", "position bias"],
     "guide/compare.md": [
@@ -28,7 +38,7 @@ WORDS = {
     ],
     "guide/custom-metrics.md": ["custom metric", "own metric"],
     "guide/datasets.md": ["cold start", "implicit feedback", "leave-one-out"],
-    "guide/fit.md": ["early stopping", "EarlyStopping", "pairwise"],
+    "guide/fit.md": ["early stopping", "EarlyStopping", "mode", "pairwise"],
     "guide/getting-started.md": ["learning to rank", "LTR"],
     "guide/inputs.md": ["catalogue", "sample_weight"],
     "guide/installation.md": ["Colab", "install"],
@@ -56,14 +66,15 @@ WORDS = {
         "hit ratio",
         "MAP@k",
         "mean average precision",
+        "MRR",
         "recall@k",
     ],
-    "moving/torchmetrics-scikit-learn.md": ["multi-label", "top-k accuracy"],
+    "moving/torchmetrics-scikit-learn.md": ["multi-label", "sklearn", "top-k accuracy"],
     "support.md": ["cite"],
     "troubleshooting.md": ["NaN"],
 }
 # They contain many words, and explain few of them.
-LAST = ["changelog.md", "contributing.md", "published.md"]
+LAST = ["changelog.md", "contributing.md", "validation.md"]
 BROWSER = """
 var self = this, answer = null, handle = null;
 var console = {warn: () => null};
