@@ -1,4 +1,4 @@
-"""A hook of MkDocs: pages of the repository that do not lie in `docs/`, and links.
+"""A hook of MkDocs: pages that do not lie in `docs/`, links, and the version.
 
 The site shows CONTRIBUTING.md, CHANGELOG.md and the notebooks, with their stored
 outputs, together with its own pages. On GitHub, links between all these lead to files
@@ -27,6 +27,13 @@ STYLE = re.compile(
 )
 CODE_OR_TABLE = re.compile(r"^```.*?^```|^\|.*?$", re.MULTILINE | re.DOTALL)
 PARAGRAPH = re.compile(r"^[\w`\[][^\n]{40,}(?:\n[^\n]+)*", re.MULTILINE)
+
+
+def on_config(config, **_):
+    """The version, which `website/theme` shows in the header."""
+    source = (ROOT / "tfrankmetrics/__init__.py").read_text(encoding="utf-8")
+    config.extra["release"] = re.search(r'^__version__ = "(.+)"', source, re.M)[1]
+    return config
 
 
 def on_files(files, config, **_):
