@@ -86,6 +86,12 @@ def on_page_markdown(markdown, page, config, **_):
     return markdown
 
 
+def on_page_content(html, config, **_):
+    """Completes the links to the source, which `website/templates` writes."""
+    branch = config.edit_uri.split("/")[1]
+    return html.replace('"repository:', f'"{config.repo_url}/blob/{branch}/')
+
+
 def _description(paragraph):
     """The first sentence, without markup, as the value of an attribute."""
     plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", paragraph)
