@@ -233,7 +233,8 @@ def dtype_of(values: Any) -> np.dtype:
 
 def is_floating(values: Any) -> bool:
     """Whether the values are floats, or bfloat16, which is no dtype of NumPy itself."""
-    return "float" in values.dtype.name
+    kind = values.dtype.kind
+    return kind == "f" or (kind == "V" and "float" in values.dtype.name)
 
 
 def without_denormals(values: np.ndarray) -> np.ndarray:

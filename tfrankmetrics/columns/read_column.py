@@ -144,7 +144,8 @@ def as_list(data: Any) -> Any:
     A column of Hugging Face's datasets is such a sequence. Sparse matrices become
     arrays, and other data are unchanged.
     """
-    if isinstance(data, (list, tuple, str, bytes)):
+    is_array = isinstance(data, np.ndarray) and data.dtype != object
+    if is_array or isinstance(data, (list, tuple, str, bytes)):
         return data
     if hasattr(data, "tocsr"):  # a sparse matrix of SciPy
         return data.toarray()

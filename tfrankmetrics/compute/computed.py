@@ -84,8 +84,8 @@ class Computed:
         rows = dict(zip(self._named, range(len(values)), strict=True))
         while self._parts:
             names, queries, columns = self._parts.pop()
-            cells = np.ix_(np.array([*map(rows.get, names)]), queries)
-            values[cells], weights[cells] = columns
+            of_names = np.array([rows[name] for name in names])[:, np.newaxis]
+            values[of_names, queries], weights[of_names, queries] = columns
         return values, weights
 
     def over_all(self, segment: int | None = None) -> dict[str, float]:

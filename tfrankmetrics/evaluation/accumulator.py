@@ -519,8 +519,10 @@ class Accumulator:
                 "All batches must hold scores of the same catalog. Received: "
                 f"{theirs.num_items} items after {mine.num_items}."
             )
-        measures = self._measures_for(mine.num_items)
-        items, of_theirs = _with_common_items(measures, mine, theirs)
+        items, of_theirs = (), theirs.sums
+        if mine.items or theirs.items:
+            measures = self._measures_for(mine.num_items)
+            items, of_theirs = _with_common_items(measures, mine, theirs)
         sums = {**mine.sums}
         for key, each in of_theirs.items():
             sums[key] = _added(sums.get(key), each)
@@ -617,8 +619,6 @@ def _with_common_items(
     measures: Sequence[Measure], mine: Totals, theirs: Totals
 ) -> tuple[Sequence[Any], Mapping[tuple, Array]]:
     """The items of both totals, and the sums of the second ones for these items."""
-    if not mine.items and not theirs.items:
-        return (), theirs.sums
     for each in (mine, theirs):
         of_items = (xp.to_numpy(s)[len(measures) : -1] for s in each.sums.values())
         if not each.items and any(part.any() for part in of_items):

@@ -206,7 +206,8 @@ class ListData:
         facts = Facts()
         for place, batch in enumerate(self._in_parts()):
             request, lists, y_true = self._read(batch)
-            is_numpy = xp.library_of(*lists.arrays.values()) == "numpy"
+            arrays = lists.arrays
+            is_numpy = xp.library_of(*arrays.values()) == "numpy"
             on_host = lists if is_numpy else lists.on_host()
             on_host.require_valid_values()
             if request.reads_items:
@@ -227,8 +228,8 @@ class ListData:
                 continue
             for start in range(0, number, step):
                 rows = slice(start, start + step)
-                arrays = {name: each[rows] for name, each in lists.arrays.items()}
-                yield request.named, lists.with_arrays(arrays), queries[rows]
+                of_rows = {name: each[rows] for name, each in arrays.items()}
+                yield request.named, lists.with_arrays(of_rows), queries[rows]
         if not self._is_whole:
             self._report(facts, 'pass {"labels": labels, "mask": labels >= 0}')
 

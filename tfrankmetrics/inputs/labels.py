@@ -125,16 +125,17 @@ class LabelLists(Lists):
         """The facts about labels, scores, lists and weights."""
         judged = self.valid if self.judged is None else self.judged
         has_mask = mask is not None or isinstance(y_true, Mapping)
-        labels, given = self._labels_of_items, self.labels[judged]
-        # Only then the labels below 0, which are not in the lists, may be a mistake.
-        if not has_mask and (self.has_subtopics or (given == 1).all()):
-            numbers = flat_numbers(y_true)
-            given = given if numbers is None else numbers
+        labels = self._labels_of_items
         thresholds = () if self.has_subtopics else rules.thresholds
-        facts = Facts.of_labels(given, thresholds)
+        facts = Facts.of_labels(self.labels[judged], thresholds)
+        # Only then the labels below 0, which are not in the lists, may be a mistake.
+        if not has_mask and (self.has_subtopics or facts["ones"] == facts["labels"]):
+            numbers = flat_numbers(y_true)
+            if numbers is not None:
+                facts = Facts.of_labels(numbers, thresholds)
         facts |= self.uncounted_facts(y_true)
         facts |= Facts.of(SCORE_FACTS, self.scores[self.valid])
-        facts |= Facts.of_lengths(np.count_nonzero(judged, axis=1))
+        facts |= Facts.of_lengths(judged.sum(axis=1))
         if rules.rank_zero_weights and self.item_weights is not None:
             facts |= Facts.of_weights(labels, self.item_weights, judged)
         if len(labels) == 1 and not has_mask and is_flat(y_true):
@@ -429,7 +430,7 @@ def _as_labels(labels: Array) -> Array:
     # In float32, 2^24 and 2^24 + 1 are the same label.
     is_wide = dtype == np.float64 or (dtype.kind in "iu" and dtype.itemsize > 2)
     converted = as_float64(labels) if is_wide else xp.astype(labels, xp.float32)
-    return xp.without_denormals(converted)
+    return converted if dtype.kind in "iub" else xp.without_denormals(converted)
 
 
 def _as_mask(mask: Any) -> Any:

@@ -172,7 +172,7 @@ class Facts(dict[str, float]):
         return cls(zip(OF_WEIGHTS, numbers_of(conditions), strict=True))
 
     def __add__(self, other: Mapping[str, float]) -> Facts:
-        return Facts({n: self.get(n, 0) + other.get(n, 0) for n in {**self, **other}})
+        return Facts({**self, **{n: self[n] + each for n, each in other.items()}})
 
 
 # Their lines are on the call stack between a warning and the user's code.

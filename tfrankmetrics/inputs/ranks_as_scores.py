@@ -57,14 +57,14 @@ def facts_of_ranks(
             label.
         name: The name of the column of scores, if it has one.
     """
-    is_called = re.search(NAMES, str(name).lower()) is not None
+    is_called = name is not None and re.search(NAMES, str(name).lower()) is not None
     some = scores[:MOST_VALUES]
     with np.errstate(all="ignore"):
         are_fractions = 2 * some % 1 > 0  # other than the mean ranks of ties
-        # Ranks of items that were not retrieved may be -1, NaN or infinite.
-        are_ranks = (scores >= 0) & (scores < np.inf)
     if not is_called and np.count_nonzero(are_fractions) > some.size / 10:
         return Facts({"compared": float(some.size)})
+    # Ranks of items that were not retrieved may be -1, NaN or infinite.
+    are_ranks = (scores >= 0) & (scores < np.inf)
     queries, labels, scores = (each[are_ranks] for each in (*lists(), scores))
     order = np.lexsort((scores, queries))
     queries, labels, scores = queries[order], labels[order], scores[order]

@@ -70,17 +70,17 @@ class Request:
         """The metrics with their cutoffs and options."""
         return (*self.named.values(),)
 
-    @property
+    @functools.cached_property
     def reads_judgments(self) -> bool:
         """Whether a metric distinguishes judged items from others."""
         return any(each.declaration.unjudged == "keep" for each in self.measures)
 
-    @property
+    @functools.cached_property
     def reads_items(self) -> bool:
         """Whether a metric reads which items are recommended."""
         return any(each.declaration.reads_items for each in self.measures)
 
-    @property
+    @functools.cached_property
     def has_data_by_id(self) -> bool:
         """Whether data about items are by the ids of the items."""
         return any(each.ids_of_items for each in self.measures)
