@@ -1,8 +1,7 @@
 """`Accumulator`: the metrics of queries that come in batches, from several processes.
 
-Its state is the sums of `compute/sums.py` for each slice, and the facts that show
-mistakes. A state never changes: an update makes the state of a batch, and adds both.
-An error leaves everything as it was.
+An update makes the `Totals` of a batch and adds them to those of earlier batches. An
+error leaves everything as it was.
 """
 
 from __future__ import annotations
@@ -18,9 +17,8 @@ from tfrankmetrics import arrays as xp
 from tfrankmetrics.arguments import ArrayLike, ColumnLike, SlicesLike
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.arrays.numpy import quiet
-from tfrankmetrics.columns.slices import Slices, in_order
+from tfrankmetrics.columns.slices import in_order
 from tfrankmetrics.compute.calls import require_eager
-from tfrankmetrics.compute.computed import Computed
 from tfrankmetrics.compute.exposures import exposures, with_num_items
 from tfrankmetrics.compute.sums import (
     in_float32_parts,
@@ -28,11 +26,11 @@ from tfrankmetrics.compute.sums import (
     results,
     sums_by_slice,
     weighted_sums_and_queries,
-    with_items_at,
 )
-from tfrankmetrics.compute.values import require_finite, values_and_weights
+from tfrankmetrics.compute.values import values_and_weights
 from tfrankmetrics.evaluation.evaluate import ListData, compute_lists
 from tfrankmetrics.evaluation.evaluate_rows import RowData, compute_rows
+from tfrankmetrics.evaluation.totals import Totals, sum_of
 from tfrankmetrics.inputs.devices import library_for
 from tfrankmetrics.inputs.ids_as_integers import FIRST_OTHER
 from tfrankmetrics.inputs.lists import Lists
@@ -74,27 +72,6 @@ class BatchToAdd(ListData):
 
     def _report(self, facts: Facts, remedy: str) -> None:
         self.facts = facts
-
-
-@dataclasses.dataclass(frozen=True)
-class Totals:
-    """What is known of some queries. The totals of two sets of queries add up."""
-
-    # The columns of `by`, `()` without it; None before the first batch.
-    by: tuple[str, ...] | None = None
-    # Of each slice, `[rows, 2]`. An accelerator holds those that it has computed.
-    sums: Mapping[tuple, Array] = dataclasses.field(default_factory=dict)
-    items: Sequence[Any] = ()  # the ids whose positions are 0, 1, ..., if they are text
-    num_items: int | None = None  # V, if it is known from the scores of a catalog
-    facts: Facts = dataclasses.field(default_factory=Facts)
-    evidence: Array | None = None  # the facts of what an accelerator has computed
-
-    def on_host(self) -> Totals:
-        """The same totals in arrays of NumPy."""
-        sums = {key: xp.to_numpy(each) for key, each in self.sums.items()}
-        evidence = self.evidence
-        evidence = None if evidence is None else xp.to_numpy(evidence)
-        return dataclasses.replace(self, sums=sums, evidence=evidence)
 
 
 class Accumulator:
@@ -226,10 +203,9 @@ class Accumulator:
         computed, slices = compute_lists(batch)
         numbers = batch.id_numbers.ids()
         names = [name for number, name in numbers.items() if number < FIRST_OTHER]
-        found = _totals_of(computed, batch.num_queries, request, slices, names)
         num_items = batch.num_items if self._reads_num_items else None
-        more = {"num_items": num_items, "facts": batch.facts}
-        self._add(dataclasses.replace(found, **more))
+        found = computed, batch.num_queries, slices, names, batch.facts, num_items
+        self._add(Totals.of_computed(request.named, *found))
 
     def update_rows(
         self,
@@ -277,8 +253,8 @@ class Accumulator:
         request, data = data.with_items(request)
         computed = compute_rows(request, data)
         names = _names_by_position(self._request, data)
-        found = _totals_of(computed, len(data.ids), request, data.slices, names)
-        self._add(dataclasses.replace(found, facts=facts))
+        found = computed, len(data.ids), data.slices, names, facts
+        self._add(Totals.of_computed(request.named, *found))
 
     def batch_sums(
         self,
@@ -389,10 +365,8 @@ class Accumulator:
         distributed = importlib.import_module("torch.distributed")
         states: list[Any] = [None] * distributed.get_world_size(group)
         distributed.all_gather_object(states, self.state_dict(), group)
-        totals = Totals()
-        for state in states:
-            totals = self._plus(totals, self._totals_of_state(state))
-        self._totals = totals
+        totals = [*map(self._totals_of_state, states)]
+        self._totals = sum_of(totals, self._request.named)
 
     def compute(self) -> dict[str, Any] | SlicedValues:
         """The metrics of all queries so far.
@@ -423,18 +397,7 @@ class Accumulator:
 
         `torch.save`, `pickle` and, if the slices are text, `json` can store it.
         """
-        totals = self._totals.on_host()
-        evidence = totals.evidence
-        return {
-            "metrics": self._identity,
-            "by": None if totals.by is None else [*totals.by],
-            "slices": [[*key] for key in totals.sums],
-            "sums": [each.tolist() for each in totals.sums.values()],
-            "items": [*totals.items],
-            "num_items": totals.num_items,
-            "facts": dict(totals.facts),
-            "evidence": None if evidence is None else evidence.tolist(),
-        }
+        return {"metrics": self._identity, **self._totals.state()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Replaces the state by that of an accumulator of the same metrics.
@@ -500,35 +463,7 @@ class Accumulator:
             )
 
     def _add(self, *others: Totals) -> None:
-        totals = self._totals
-        for each in others:
-            totals = self._plus(totals, each)
-        self._totals = totals
-
-    def _plus(self, mine: Totals, theirs: Totals) -> Totals:
-        """The totals of two sets of queries."""
-        if mine.by is None or theirs.by is None:
-            return mine if theirs.by is None else theirs
-        if mine.by != theirs.by:
-            raise ValueError(
-                "All batches must have the same columns of slices. Received: by="
-                f"{[*theirs.by]} after by={[*mine.by]}."
-            )
-        if mine.num_items != theirs.num_items:
-            raise ValueError(
-                "All batches must hold scores of the same catalog. Received: "
-                f"{theirs.num_items} items after {mine.num_items}."
-            )
-        items, of_theirs = (), theirs.sums
-        if mine.items or theirs.items:
-            measures = self._measures_for(mine.num_items)
-            items, of_theirs = _with_common_items(measures, mine, theirs)
-        sums = {**mine.sums}
-        for key, each in of_theirs.items():
-            sums[key] = _added(sums.get(key), each)
-        facts = mine.facts + theirs.facts
-        evidence = _added(mine.evidence, theirs.evidence)
-        return Totals(mine.by, sums, items, mine.num_items, facts, evidence)
+        self._totals = sum_of([self._totals, *others], self._request.named)
 
     def _report_mistakes(self, totals: Totals) -> None:
         remedy = "mask these items, or drop their rows"
@@ -568,41 +503,7 @@ class Accumulator:
                 f"options and input format, {shortened(self._identity)}. Received: "
                 f"{shortened(received)}."
             )
-        rows = num_rows(self._measures_for(state["num_items"])) + 1
-        keys = map(tuple, state["slices"])
-        sums = [np.array(each, float) for each in state["sums"]]
-        if any(each.shape != (rows, 2) for each in sums):
-            raise ValueError(
-                f"The sums of each slice must have the shape {(rows, 2)}. Received: "
-                f"{[each.shape for each in sums]}."
-            )
-        evidence = state.get("evidence")
-        return Totals(
-            by=None if state["by"] is None else tuple(state["by"]),
-            sums=dict(zip(keys, sums, strict=True)),
-            items=state["items"],
-            num_items=state["num_items"],
-            facts=Facts(state["facts"]),
-            evidence=None if evidence is None else np.array(evidence),
-        )
-
-
-def _totals_of(
-    computed: Computed,
-    number: int,
-    request: Request,
-    slices: Slices | None,
-    items: Sequence[Any],
-) -> Totals:
-    """The totals of a number of queries, of which NumPy holds the values."""
-    values, weights = computed.by_query(number)
-    require_finite(request.named, values, weights)
-    of_items = [*computed.exposures.values()]
-    return Totals(
-        by=slices.names if slices else (),
-        sums=sums_by_slice(values, weights, of_items, slices),
-        items=items if of_items else (),
-    )
+        return Totals.of_state(state, self._request.named)
 
 
 def _names_by_position(request: Request, data: RowData) -> Sequence[Any]:
@@ -613,39 +514,3 @@ def _names_by_position(request: Request, data: RowData) -> Sequence[Any]:
         return ()
     rows = np.unique(data.columns["items"], return_index=True)[1]
     return data.items.at(data.items.codes[rows])
-
-
-def _with_common_items(
-    measures: Sequence[Measure], mine: Totals, theirs: Totals
-) -> tuple[Sequence[Any], Mapping[tuple, Array]]:
-    """The items of both totals, and the sums of the second ones for these items."""
-    for each in (mine, theirs):
-        of_items = (xp.to_numpy(s)[len(measures) : -1] for s in each.sums.values())
-        if not each.items and any(part.any() for part in of_items):
-            raise ValueError(
-                "Item ids must be of one type in all batches. Received: integers, and "
-                f"ids such as {shortened((mine.items or theirs.items)[0])}."
-            )
-    positions = {item: number for number, item in enumerate(mine.items)}
-    for item in theirs.items:
-        positions.setdefault(item, len(positions))
-    size = min(min(each.numbers_of_items, default=len(positions)) for each in measures)
-    if size < len(positions):
-        raise ValueError(
-            "The catalog must contain all recommended items. Received: "
-            f"num_items={size}, and {len(positions)} different items."
-        )
-    places = [positions[item] for item in theirs.items]
-    sums = {k: with_items_at(places, measures, s) for k, s in theirs.sums.items()}
-    return [*positions], sums
-
-
-def _added(mine: Array | None, theirs: Array | None) -> Array | None:
-    """The sum of two arrays where they are, or on the host if they are not together."""
-    if mine is None or theirs is None:
-        return theirs if mine is None else mine
-    places = [(type(each), getattr(each, "device", None)) for each in (mine, theirs)]
-    if places[0] != places[1]:
-        mine, theirs = xp.to_numpy(mine), xp.to_numpy(theirs)
-    with xp.computing_in(xp.library_of(mine)):
-        return mine + theirs
