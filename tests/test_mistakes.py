@@ -158,6 +158,39 @@ def test_rounded_scores_that_are_swapped_with_labels_are_a_warning(digits):
     assert caught[0].filename == __file__
 
 
+LENGTHS = np.array([10, 6, 4, 3, 10, 5, 7, 8])
+
+
+@pytest.mark.parametrize("padding", [0, -1, -1e9, -np.inf, NAN, "mask", "ragged"])
+def test_swapped_lists_of_unequal_length_are_noticed(padding):
+    labels, scores = RNG.integers(0, 3, (8, 10)), RNG.normal(size=(8, 10))
+    is_valid = np.arange(10) < LENGTHS[:, np.newaxis]
+    mask = is_valid if padding == "mask" else None
+    if padding == "ragged":
+        labels, scores = (
+            [*map(np.ndarray.tolist, np.split(each[is_valid], np.cumsum(LENGTHS)[:-1]))]
+            for each in (labels, scores)
+        )
+    elif mask is None:
+        labels, scores = (
+            np.where(is_valid, labels, -1),
+            np.where(is_valid, scores, padding),
+        )
+    accumulator = tfr.Accumulator(["ndcg"])
+    if padding is NAN:
+        with pytest.raises(ValueError, match="pass them after the labels"):
+            accumulator.update(scores, labels)
+        return
+    with pytest.warns(tfr.RankingWarning, match="probably swapped"):
+        tfr.evaluate(scores, labels, ["mrr"], mask=mask)
+    for rows in (slice(3), slice(3, 8)):
+        accumulator.update(
+            scores[rows], labels[rows], mask=None if mask is None else mask[rows]
+        )
+    with pytest.warns(tfr.RankingWarning, match="probably swapped"):
+        accumulator.compute()
+
+
 @pytest.mark.parametrize(
     ("scores", "gain"),
     [

@@ -30,6 +30,7 @@ from tfrankmetrics.inputs.mistakes import (
     SCORE_FACTS,
     Facts,
     LabelRules,
+    are_grades,
     flat_lists,
     warn,
 )
@@ -80,10 +81,12 @@ class LabelLists(Lists):
         """Raises ValueError for labels and weights that are not finite."""
         invalid = ~np.isfinite(np.asarray(self.labels))
         if invalid.any():
+            hint = ""
+            if np.all(are_grades(self.scores)):
+                hint = " If they are scores, pass them after the labels."
             raise ValueError(
                 f"{LABEL_RULE} Mark items without a label as padding, by a label below "
-                "0 or a mask. "
-                f"Received: {first_value(invalid, self.labels)}."
+                f"0 or a mask. Received: {first_value(invalid, self.labels)}.{hint}"
             )
         require_valid_weights(self.item_weights)
         if self.item_ids is not None:

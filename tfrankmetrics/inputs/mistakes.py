@@ -221,7 +221,8 @@ def are_swapped(facts: Facts, rules: LabelRules) -> bool:
     asks_for_grades = rules.are_powers or any(t % 1 == 0 for t in rules.thresholds)
     are_like_labels = facts["grades"] == facts["scores"] > facts["zeros"] > 0
     are_like_labels &= not facts["compared"] == facts["ranks from 0"] > 0
-    are_like_scores = facts["fractions"] > facts["labels"] / 2 >= 2
+    # Scores may be padded with 0, which is no fraction.
+    are_like_scores = facts["fractions"] > facts["above 0"] / 2 >= 2
     return asks_for_grades and are_like_labels and are_like_scores
 
 
@@ -229,9 +230,9 @@ def swapped(facts: Facts, asked: Asked) -> Iterator[str]:
     """Labels in the place of scores."""
     if are_swapped(facts, asked.rules):
         yield (
-            f"Labels come before scores. Received{asked.where}: labels most of which "
-            "are fractions, and scores that are whole numbers from 0 to 4. They are "
-            "probably swapped."
+            f"Labels come before scores. Received{asked.where}: labels above 0, most "
+            "of which are fractions, and scores that are whole numbers from 0 to 4. "
+            "They are probably swapped."
         )
 
 
