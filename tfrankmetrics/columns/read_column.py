@@ -115,8 +115,8 @@ def from_pytorch(data: Any) -> Any:
     if type(data).__name__.endswith("Tracer"):
         raise RuntimeError(
             "Functions need arrays with values. Received: an array that JAX traces. "
-            "Call the function outside of jax.jit, or update a metric object there, by "
-            "stateless_update_state."
+            "Call the function outside of jax.jit. There, call `batch_sums` of an "
+            "Accumulator, or `stateless_update_state` of a metric object."
         )
     if not hasattr(data, "detach"):
         return data
