@@ -32,7 +32,6 @@ from tfrankmetrics.evaluation.evaluate import ListData, compute_lists
 from tfrankmetrics.evaluation.evaluate_rows import RowData, compute_rows
 from tfrankmetrics.evaluation.totals import Totals, sum_of
 from tfrankmetrics.inputs.devices import library_for
-from tfrankmetrics.inputs.ids_as_integers import FIRST_OTHER
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.inputs.mistakes import (
     Asked,
@@ -201,10 +200,9 @@ class Accumulator:
         batch = BatchToAdd.of_arrays(request, *given)
         batch.is_first = self._totals.by is None
         computed, slices = compute_lists(batch)
-        numbers = batch.id_numbers.ids()
-        names = [name for number, name in numbers.items() if number < FIRST_OTHER]
+        items = [*batch.id_numbers.recommended]
         num_items = batch.num_items if self._reads_num_items else None
-        found = computed, batch.num_queries, slices, names, batch.facts, num_items
+        found = computed, batch.num_queries, slices, items, batch.facts, num_items
         self._add(Totals.of_computed(request.named, *found))
 
     def update_rows(
@@ -252,8 +250,8 @@ class Accumulator:
         data, facts = RowData.with_facts(request, columns, None, None)
         request, data = data.with_items(request)
         computed = compute_rows(request, data)
-        names = _names_by_position(self._request, data)
-        found = computed, len(data.ids), data.slices, names, facts
+        items = _items_by_position(self._request, data)
+        found = computed, len(data.ids), data.slices, items, facts
         self._add(Totals.of_computed(request.named, *found))
 
     def batch_sums(
@@ -291,7 +289,7 @@ class Accumulator:
         measures = self._measures_for(None)
         given = y_true, y_pred, sample_weight, mask
         with xp.computing_in("jax"):
-            lists = self._request.read_unchecked(*given, library="jax")
+            lists = self._request.read_unchecked(*given, "jax")
             sums = weighted_sums_and_queries(measures, lists)
             evidence = self._evidence_in(lists, y_true)
             sums = sums if evidence is None else xp.concat([sums, evidence], axis=0)
@@ -445,8 +443,7 @@ class Accumulator:
         self, request: Request, y_true: Any, y_pred: Any, mask: Any, weights: Any
     ) -> Totals:
         """The totals of a batch that PyTorch computes without waiting for a result."""
-        given = y_true, y_pred, weights, mask
-        lists = request.read_unchecked(*given, library="torch")
+        lists = request.read_unchecked(y_true, y_pred, weights, mask, "torch")
         measures = self._measures_for(lists.num_items)
         slices = request.slices_of_queries(int(lists.num_queries))
         segments, number = None, 1
@@ -494,10 +491,8 @@ class Accumulator:
 
     def _totals_of_state(self, state: Mapping[str, Any]) -> Totals:
         """The inverse of `state_dict`. Raises ValueError for that of other metrics."""
-        keys = {"metrics", "by", "slices", "sums", "items", "num_items", "facts"}
-        is_state = isinstance(state, Mapping) and keys <= state.keys()
-        if not is_state or state["metrics"] != self._identity:
-            received = state["metrics"] if is_state else state
+        received = state.get("metrics") if isinstance(state, Mapping) else state
+        if received != self._identity:
             raise ValueError(
                 "The state must be that of an accumulator with the same metrics, "
                 f"options and input format, {shortened(self._identity)}. Received: "
@@ -506,7 +501,7 @@ class Accumulator:
         return Totals.of_state(state, self._request.named)
 
 
-def _names_by_position(request: Request, data: RowData) -> Sequence[Any]:
+def _items_by_position(request: Request, data: RowData) -> Sequence[Any]:
     """The items at the positions 0, 1, ..., unless their ids are positions."""
     if data.items is None or request.has_data_by_id:
         return ()

@@ -141,7 +141,7 @@ class Totals:
                 f"The sums of each slice must have the shape {(rows, 2)}. Received: "
                 f"{[each.shape for each in sums]}."
             )
-        keys, evidence = map(tuple, state["slices"]), state.get("evidence")
+        keys, evidence = map(tuple, state["slices"]), state["evidence"]
         return cls(
             by=None if state["by"] is None else tuple(state["by"]),
             sums=dict(zip(keys, sums, strict=True)),

@@ -44,21 +44,21 @@ class IdNumbers:
     """
 
     def __init__(self) -> None:
-        self._recommended, self._others = Codes(), Codes()
+        self.recommended, self._others = Codes(), Codes()
 
     def of_recommended(self, item: Any) -> int:
         """The number of a recommended item."""
-        return self._recommended[item]
+        return self.recommended[item]
 
     def of_relevant(self, item: Any) -> int:
         """The number of a relevant item, once all recommended ones have theirs."""
-        if item in self._recommended:
-            return self._recommended[item]
+        if item in self.recommended:
+            return self.recommended[item]
         return FIRST_OTHER + self._others[item]
 
     def ids(self) -> dict[int, Any]:
         """The ids by their numbers."""
-        recommended = {number: item for item, number in self._recommended.items()}
+        recommended = {number: item for item, number in self.recommended.items()}
         others = self._others.items()
         return recommended | {FIRST_OTHER + number: item for item, number in others}
 

@@ -60,7 +60,8 @@ def facts_of_ranks(
     is_called = name is not None and re.search(NAMES, str(name).lower()) is not None
     some = scores[:MOST_VALUES]
     with np.errstate(all="ignore"):
-        are_fractions = 2 * some % 1 > 0  # other than the mean ranks of ties
+        doubled = 2 * some  # the mean ranks of ties become whole numbers
+        are_fractions = np.floor(doubled) < doubled
     if not is_called and np.count_nonzero(are_fractions) > some.size / 10:
         return Facts({"compared": float(some.size)})
     # Ranks of items that were not retrieved may be -1, NaN or infinite.
