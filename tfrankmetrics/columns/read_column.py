@@ -144,14 +144,16 @@ def as_list(data: Any) -> Any:
     A column of Hugging Face's datasets is such a sequence. Sparse matrices become
     arrays, and other data are unchanged.
     """
-    is_array = isinstance(data, np.ndarray) and data.dtype != object
-    if is_array or isinstance(data, (list, tuple, str, bytes)):
+    if isinstance(data, (list, tuple, str, bytes)):
         return data
     if hasattr(data, "tocsr"):  # a sparse matrix of SciPy
         return data.toarray()
     if hasattr(data, "to_pylist") and "list" in str(data.type):
         return data.to_pylist()
-    dtype = str(getattr(data, "dtype", "")).lower()  # of polars: List, Array or Object
+    dtype = getattr(data, "dtype", "")
+    if isinstance(dtype, np.dtype) and dtype.kind != "O":
+        return data
+    dtype = str(dtype).lower()  # of polars: List, Array or Object
     is_column = dtype.startswith(("object", "list", "array")) and len(data.shape) == 1
     if is_column:
         return data.to_list() if hasattr(data, "to_list") else data.tolist()

@@ -172,7 +172,8 @@ class Facts(dict[str, float]):
         return cls(zip(OF_WEIGHTS, numbers_of(conditions), strict=True))
 
     def __add__(self, other: Mapping[str, float]) -> Facts:
-        return Facts({**self, **{n: self[n] + each for n, each in other.items()}})
+        total = {n: self.get(n, 0) + each for n, each in other.items()}
+        return Facts({**self, **total})
 
 
 # Their lines are on the call stack between a warning and the user's code.
