@@ -118,6 +118,10 @@ def capped_recall(order, **_):
     return recall(order, denominator="min(k, relevant)")
 
 
+def completeness(order, **_):
+    return Fraction(order.top_gain == order.total_gain)
+
+
 def f1(order, **options):
     p, r = precision(order, **options), recall(order)
     return ratio(2 * p * r, p + r)
@@ -301,6 +305,7 @@ METRICS = {
     "hole": unjudged_share,
     "rbp_residual": rbp_residual,
     "capped_recall": capped_recall,
+    "completeness": completeness,
     "first_relevant_rank": first_relevant_rank,
     "coverage_error": coverage_error,
     "psp": propensity_scored_precision,

@@ -38,6 +38,9 @@ NAN, INF = float("nan"), float("inf")
         ("recall", 2, [1, 0, 1, 1], 1 / 3),
         ("recall", None, [1, 0, 1, 1], 1.0),
         ("capped_recall", 2, [1, 0, 1, 1], 1 / 2),
+        ("completeness", 2, [1, 0, 1], 0.0),
+        ("completeness", 3, [1, 0, 1], 1.0),
+        ("completeness", 2, [1, 1, 1], 0.0),  # do not fit
         ("f1", 2, [1, 0, 1], 2 * 1 / (2 + 2)),
         ("f1", 9, [1, 0, 1], 2 * 2 / (3 + 2)),
         ("r_precision", None, [1, 0, 1, 1], 2 / 3),

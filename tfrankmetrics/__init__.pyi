@@ -38,6 +38,7 @@ from tfrankmetrics.metrics.beyond import (
 )
 from tfrankmetrics.metrics.binary import (
     CappedRecallAtK,
+    CompletenessAtK,
     F1AtK,
     HitRateAtK,
     MeanAveragePrecision,
@@ -102,6 +103,7 @@ __all__ = [
     "CappedRecallAtK",
     "CatalogCoverage",
     "Comparison",
+    "CompletenessAtK",
     "CoverageError",
     "DataGain",
     "EvaluateLists",

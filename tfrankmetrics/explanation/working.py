@@ -148,6 +148,7 @@ class ReadDownTo(RankedLists):
     expected = _down_to_last(RankedLists.expected)
     first_stop = _down_to_last(RankedLists.first_stop)
     first_relevant = _down_to_last(RankedLists.first_relevant)
+    last_relevant = _down_to_last(RankedLists.last_relevant)
     last_relevant_of_group = _down_to_last(RankedLists.last_relevant_of_group)
     depends_on_order = _down_to_last(RankedLists.depends_on_order)
     # The values of the following methods at a rank also depend on other ranks, and

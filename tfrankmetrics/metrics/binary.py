@@ -1,6 +1,7 @@
 """Metrics of binary relevance, at the top of each list.
 
-Precision, recall, F1, hit rate, R-precision, average precision and reciprocal rank.
+Precision, recall, completeness, F1, hit rate, R-precision, average precision and
+reciprocal rank.
 """
 
 from __future__ import annotations
@@ -102,6 +103,11 @@ def recall(
 def capped_recall(lists: RankedLists, relevance: ItemGain) -> Array:
     """The same with min(k, relevant) as the denominator."""
     return recall(lists, relevance, denominator="min(k, relevant)")
+
+
+def completeness(lists: RankedLists, relevance: ItemGain) -> Array:
+    """C@k = 1 if all relevant items are at ranks 1..k, otherwise 0."""
+    return lists.sum_to_cutoffs(lists.last_relevant(relevance))
 
 
 def hit_rate(lists: RankedLists, relevance: ItemGain) -> Array:
@@ -331,6 +337,47 @@ class CappedRecallAtK(TopKMetric):
         inputs: What `update_state` reads: "labels" (the default), "ids" or "catalog".
         duplicates: Of repeated ids, count the "first" (the default) or "all".
         name: The name of the result, by default such as "capped_recall@10".
+        dtype: The dtype of the result, by default Keras's floatx.
+
+    `TopKMetric` describes the arguments from `ties` on in full.
+    """
+
+    relevance_threshold: RelevanceThreshold = 1.0
+
+
+@metric(
+    "completeness",
+    formula=completeness,
+    gain=BinaryGain,
+    aliases=("full_recall", "all_recall"),
+    by_rank={"last": RankedLists.last_relevant},
+)
+class CompletenessAtK(TopKMetric):
+    """Completeness: whether all relevant items are in the top k.
+
+    C@k = 1 if all relevant items are at ranks 1..k, otherwise 0
+
+    The value of a query is 0 or 1, or between them if tied items straddle the cutoff:
+    of t tied items, h of them relevant, s fit above the cutoff, and all h are among
+    these with the probability C(t - h, s - h) / C(t, s). With more than k relevant
+    items the value is 0. Source: Qu et al., "Towards completeness-oriented tool
+    retrieval for large language models", CIKM 2024.
+
+    >>> completeness = CompletenessAtK(k=2)
+    >>> completeness.update_state(y_true=[[0, 1, 1]], y_pred=[[0.9, 0.5, 0.1]])
+    >>> float(completeness.result())  # one of two
+    0.0
+
+    Args:
+        k: The cutoff, an int of at least 1; None (the default) is the whole list.
+        relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
+        ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
+        empty: For a list without relevant items: "zero" (the default), "one" or "skip".
+        zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
+        convention: The tool that sets the defaults, such as "trec_eval". Default None.
+        inputs: What `update_state` reads: "labels" (the default), "ids" or "catalog".
+        duplicates: Of repeated ids, count the "first" (the default) or "all".
+        name: The name of the result, by default such as "completeness@10".
         dtype: The dtype of the result, by default Keras's floatx.
 
     `TopKMetric` describes the arguments from `ties` on in full.

@@ -262,6 +262,18 @@ class RankedLists:
         return self.if_tied(untied, ties.first_relevant, sums)
 
     @cached
+    def last_relevant(self, relevance: ItemGain) -> Array:
+        """Probability that the last of all relevant items is at each rank, `[B, D]`.
+
+        It is 0 at each rank if a relevant item was not retrieved.
+        """
+        relevant, sums = self.at_ranks(relevance), self.group_sums(relevance)
+        total = self.total(relevance)[:, xp.newaxis]
+        is_last = xp.equal(self.running_sums(relevant), total)
+        untied = xp.where(is_last, relevant, 0)
+        return self.if_tied(untied, ties.last_relevant, *sums, total)
+
+    @cached
     def last_relevant_of_group(self, relevance: ItemGain) -> Array:
         """Mean rank of the last relevant item tied with the one at each rank, `[B, D]`.
 

@@ -27,6 +27,12 @@ Formulas of the metrics
     The first relevant item (MRR, hit rate)
         If no rank above has a relevant item, all r are among the remaining n - i + 1
         ranks: `first_relevant`.
+    The last relevant item (completeness)
+        If no rank below has a relevant item, all r are among the first i ranks:
+        `last_relevant`.
+    The last relevant item (completeness)
+        If no rank below has a relevant item of the group, all r are among the first i
+        ranks: `last_relevant`.
     Relevant items above a relevant item (average precision)
         These are all relevant items of the groups above, and its share of the r - 1
         others in the same group: `relevant_down_to`.
@@ -268,6 +274,44 @@ def first_relevant(lists: RankedLists, groups: TieGroups, relevant: Array) -> Ar
     relevant_here = xp.minimum(xp.divide_no_nan(relevant, n - i + 1), 1)
     none_above = xp.cumulative_prod(1 - relevant_here, axis=1, exclusive=True)
     return none_above * relevant_here
+
+
+def last_relevant(
+    lists: RankedLists,
+    groups: TieGroups,
+    relevant: Array,
+    expected: Array,
+    total: Array,
+) -> Array:
+    """Probability that the last of all relevant items is at each rank, `[B, D]`.
+
+    Args:
+        lists: The ranked lists.
+        groups: Their groups of tied items.
+        relevant: r, `[B, D]`.
+        expected: r / n, `[B, D]`.
+        total: The number of relevant items of each list, `[B, 1]`.
+    """
+    i = groups.rank_in_group(lists.positions)
+    found = _relevant_above_group(lists, i, expected) + relevant
+    is_last_group = xp.equal(found, total) & (relevant > 0)
+    # If no rank below has a relevant item, all r are among the first i ranks.
+    relevant_here = xp.where(is_last_group, xp.minimum(relevant / i, 1), 0)
+    none_below = xp.cumulative_prod(
+        1 - relevant_here, axis=1, exclusive=True, reverse=True
+    )
+    n, i, r = (each[:, -1:] for each in (groups.sizes, i, relevant))
+    return relevant_here * none_below * _all_above_cut(lists, n, i, r)
+
+
+def _all_above_cut(lists: RankedLists, n: Array, i: Array, r: Array) -> Array:
+    """C(n-r, i-r) / C(n, i), the probability that i of n items include all r, `[B, 1]`.
+
+    It is the product of (i - j) / (n - j) over j = 0 ... r - 1, and 1 where i is n.
+    """
+    j = lists.positions - 1
+    factors = xp.where(j < r, xp.divide_no_nan(i - j, n - j), 1)
+    return xp.where(r <= i, xp.prod(factors, axis=1, keepdims=True), 0)
 
 
 def last_relevant_of_group(
