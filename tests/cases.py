@@ -128,10 +128,14 @@ def cases_of_metric(name):
                     yield Case(name, ((option, value),))
 
 
+# The gains of all grades of the tests, the one of 0 above 0.
+GRADES = ((0, 0.1), (0.5, 1), (1, 1), (2, 2.5), (3, 7))
 CASES = [case for name in METRICS for case in cases_of_metric(name)]
 CASES += [
     Case("ndcg", (("gain", plus_one), ("discount", inverse_rank))),
     Case("ndcg", (("gain", "linear"), ("discount", "jarvelin"))),
+    Case("ndcg", (("gain", GRADES), ("ideal", "retrieved"))),
+    Case("dcg", (("gain", GRADES),)),
     Case("alpha_dcg", (("alpha", 0.2), ("discount", "jarvelin"))),
     Case("alpha_dcg", (("alpha", 0.2),)),
     Case("recall", (("relevance_threshold", 0.5),)),

@@ -331,6 +331,9 @@ def power_minus_one(label):
 def label_gain(label, *, gain="exponential", **_):
     if callable(gain):
         return Fraction(gain(float(label)))
+    if isinstance(gain, tuple):  # of each grade, or pairs of a grade and its gain
+        by_grade = dict(gain if isinstance(gain[0], tuple) else enumerate(gain))
+        return Fraction(by_grade[float(label)])
     return label if gain == "linear" else power_minus_one(label)
 
 

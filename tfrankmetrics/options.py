@@ -33,7 +33,7 @@ declaration of the only metric that has them.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Any, Literal, TypedDict
 
 from tfrankmetrics.item_data import (
@@ -92,7 +92,33 @@ Cutoff = Annotated[
         lambda k: k is None or (is_int(k) and 1 <= k < 2**31),
     ),
 ]
-Gain = Literal["exponential", "linear"] | TensorFunction
+
+
+def gain_by_grade(gains: Any) -> dict[Any, Any]:
+    """The gain of each grade, from a list of those of 0, 1, ..., a dict, or pairs."""
+    if isinstance(gains, Mapping):
+        return dict(gains)
+    are_pairs = all(isinstance(each, (list, tuple)) for each in gains)
+    return dict(gains if are_pairs else enumerate(gains))
+
+
+def _are_gains(gains: Any) -> bool:
+    try:
+        by_grade = gain_by_grade(gains)
+    except (TypeError, ValueError):  # lists that are not pairs
+        return False
+    numbers = [*by_grade, *by_grade.values()]
+    return bool(by_grade) and all(is_finite(each) and each >= 0 for each in numbers)
+
+
+_GradeGains = Annotated[
+    Sequence[float] | Mapping[float, float],
+    Rule(
+        "the gain of each grade, at least 0, as in [0, 1, 3] or {0: 0, 1: 0.1, 3: 1}",
+        _are_gains,
+    ),
+]
+Gain = Literal["exponential", "linear"] | _GradeGains | TensorFunction
 Discount = Literal["log2", "jarvelin"] | TensorFunction
 Ideal = Literal["judged", "retrieved"]
 RelevanceThreshold = Annotated[float, _ABOVE_0]
@@ -170,10 +196,11 @@ class Options(TypedDict, total=False):
     >>> options: Options = {"gain": "linear", "ties": "stable"}
 
     Args:
-        gain: The gain of a label: "exponential" (2^label - 1), "linear" (the label), or
-            a function from a float64 tensor of labels to a tensor of gains of the same
-            shape, finite and at least 0. Register a function with Keras to save models
-            with it.
+        gain: The gain of a label: "exponential" (2^label - 1), "linear" (the label),
+            the gain of each grade (a list of those of 0, 1, ..., or a dict; a label
+            without a gain is an error, and in a graph NaN), or a function from a
+            float64 tensor of labels to a tensor of gains of the same shape, finite and
+            at least 0. Register a function with Keras to save models with it.
         discount: The discount of a rank: "log2" (1 / log2(1 + rank)), "jarvelin" (1 for
             ranks 1 and 2, then 1 / log2(rank)), or a function from a float64 tensor of
             ranks, starting at 1, to a tensor of discounts that do not grow with the

@@ -40,6 +40,19 @@ def is_finite(value: Any) -> bool:
     return is_number and math.isfinite(value)
 
 
+def as_stored(value: Any) -> Any:
+    """A list as a tuple, and a dict as a tuple of pairs sorted by key.
+
+    The values of options are parts of keys of caches.
+    """
+    if isinstance(value, Mapping):
+        try:
+            value = sorted(value.items())
+        except TypeError:  # keys of several types
+            value = [*value.items()]
+    return tuple(map(as_stored, value)) if isinstance(value, (list, tuple)) else value
+
+
 class UnknownOptionError(TypeError, ValueError):
     """A keyword that is not an option of any metric.
 
@@ -80,6 +93,8 @@ def rule_of(annotation: Any) -> Rule:
             lambda value: any(rule.holds(value) for rule in rules),
             tuple(choice for rule in rules for choice in rule.choices),
         )
+    if origin in _CONTAINERS:
+        return Rule(_CONTAINERS[origin], lambda value: isinstance(value, origin))
     if origin is collections.abc.Callable:
         return Rule("a function of a tensor", callable)
     if hasattr(annotation, "words"):  # a class that checks the data of users
@@ -87,7 +102,8 @@ def rule_of(annotation: Any) -> Rule:
     if annotation not in _RULES:
         raise TypeError(
             "The type of an option must be a Literal, int, float, bool, str, None, a "
-            "Callable, a union of these, or Annotated with a Rule. "
+            "Callable, a Sequence, a Mapping, a union of these, or Annotated with a "
+            "Rule. "
             f"Received: {annotation!r}."
         )
     return _RULES[annotation]
@@ -96,6 +112,7 @@ def rule_of(annotation: Any) -> Rule:
 Positive = Annotated[int, Rule("an int of at least 1", lambda n: n >= 1)]
 NotNegative = Annotated[int, Rule("an int of at least 0", lambda n: n >= 0)]
 
+_CONTAINERS = {collections.abc.Sequence: "a list", collections.abc.Mapping: "a dict"}
 _RULES = {
     int: Rule("an int", is_int),
     float: Rule("a finite number", is_finite),

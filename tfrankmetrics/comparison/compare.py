@@ -38,6 +38,7 @@ from tfrankmetrics.rules import NotNegative, Positive, check_option, listed
 
 Test = Literal["randomization", "t", "bootstrap", "wilcoxon"]
 Correction = Literal["holm", "bonferroni", "bh"]
+Pairs = Literal["all", "first"]
 Unpaired = Literal["error", "drop"]
 
 
@@ -47,6 +48,7 @@ def compare(
     by: SlicesLike | None = None,
     test: Test = "randomization",
     correction: Correction | None = "holm",
+    pairs: Pairs = "all",
     seed: int = 0,
     resamples: int = 10_000,
     unpaired: Unpaired = "error",
@@ -91,6 +93,8 @@ def compare(
             number of comparisons: all metrics, all pairs of models, and all slices.
             "bh" limits the share of false discoveries instead (Benjamini and
             Hochberg). None leaves the p-values unadjusted.
+        pairs: The models to compare: "all" pairs (the default), or the "first" model
+            with each other one, which is fewer comparisons to adjust p-values for.
         seed: The seed of the random swaps or draws.
         resamples: The number of random swaps or draws.
         unpaired: How to treat queries that are missing from some models: as an "error"
@@ -105,6 +109,7 @@ def compare(
             above.
         ImportError: SciPy is not installed. `tfrankmetrics[compare]` includes it.
     """
+    check_option("compare", "pairs", pairs, Pairs)
     _check_options(test, correction, seed, resamples, unpaired)
     models = read_models(values, by)
     slice_columns = _slice_columns(by, next(iter(values.values())), models[0])
@@ -127,6 +132,8 @@ def compare(
         for name, part in parts.items():
             means += _means(key, name, part, models[0])
         for names in itertools.combinations(parts, 2):
+            if pairs == "first" and names[0] != models[0].name:
+                continue
             first, second = (parts[name] for name in names)
             pair = Pair(first, second.rounded_like(first))
             differences += _differences(key, names, pair, models[0], run_test)

@@ -9,10 +9,15 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays.numpy import quiet
+from tfrankmetrics.columns.read_column import first_index
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.compute.calls import call_compiled
 from tfrankmetrics.compute.exposures import exposures, require_known_items
-from tfrankmetrics.compute.values import values_and_weights
+from tfrankmetrics.compute.values import (
+    ranked_for,
+    values_and_weights,
+    with_labels_for,
+)
 from tfrankmetrics.inputs.lists import Lists
 from tfrankmetrics.metrics.measure import Measure
 
@@ -54,8 +59,12 @@ class Computed:
         self, named: Mapping[str, Measure], lists: Lists, queries: np.ndarray
     ) -> None:
         """Computes some metrics of queries, whose positions among all are `queries`."""
-        columns = call_compiled(values_and_weights, tuple(named.values()), lists)
-        self._parts.append(([*named], queries, [*map(xp.to_numpy, columns)]))
+        measures = tuple(named.values())
+        columns = call_compiled(values_and_weights, measures, lists)
+        columns = [*map(xp.to_numpy, columns)]
+        if np.isnan(columns[1]).any():
+            _require_gains(named, lists.on_host(), queries)
+        self._parts.append(([*named], queries, columns))
         if self.exposures:
             names = [name for name in self.exposures if name in named]
             self._add_exposures(names, lists, queries)
@@ -100,3 +109,20 @@ class Computed:
             if total.any():
                 values[name] = float(self._named[name].value_of(total[np.newaxis])[0])
         return values
+
+
+def _require_gains(
+    named: Mapping[str, Measure], lists: Lists, queries: np.ndarray
+) -> None:
+    """Raises ValueError for a grade without a gain, in lists of arrays of NumPy."""
+    for name, measure in named.items():
+        if isinstance(measure.by_option.get("gain"), tuple):
+            ((_, ranked),) = ranked_for([measure], with_labels_for([measure], lists))
+            items, gain = ranked.listed, measure.item_gain
+            without_gain = items.valid & np.isinf(gain(items))
+            if without_gain.any():
+                query, item = first_index(without_gain)
+                raise ValueError(
+                    f"{gain.rule} Received: the grade {items.labels[query, item]:g}, "
+                    f"in query {queries[query]} for {name!r}."
+                )

@@ -82,10 +82,12 @@ class NDCG(TopKMetric):
 
     Args:
         k: The cutoff, an int of at least 1; None (the default) is the whole list.
-        gain: The gain of a label: "exponential" (2^label - 1), "linear" (the label), or
-            a function from a float64 tensor of labels to a tensor of gains of the same
-            shape, finite and at least 0. Register a function with Keras to save models
-            with it. Default "exponential".
+        gain: The gain of a label: "exponential" (2^label - 1), "linear" (the label),
+            the gain of each grade (a list of those of 0, 1, ..., or a dict; a label
+            without a gain is an error, and in a graph NaN), or a function from a
+            float64 tensor of labels to a tensor of gains of the same shape, finite and
+            at least 0. Register a function with Keras to save models with it. Default
+            "exponential".
         discount: The discount of a rank: "log2" (1 / log2(1 + rank)), "jarvelin" (1 for
             ranks 1 and 2, then 1 / log2(rank)), or a function from a float64 tensor of
             ranks, starting at 1, to a tensor of discounts that do not grow with the
@@ -132,8 +134,9 @@ class DCG(TopKMetric):
 
     Args:
         k: The cutoff, an int of at least 1; None (the default) is the whole list.
-        gain: The gain of a label: "exponential" (2^label - 1), "linear" (the label), or
-            a function from a float64 tensor of labels to a tensor of gains. Default
+        gain: The gain of a label: "exponential" (2^label - 1), "linear" (the label),
+            the gain of each grade (a list of those of 0, 1, ..., or a dict), or a
+            function from a float64 tensor of labels to a tensor of gains. Default
             "exponential".
         discount: The discount of a rank: "log2" (1 / log2(1 + rank)), "jarvelin" (1 for
             ranks 1 and 2, then 1 / log2(rank)), or a function from a float64 tensor of

@@ -11,9 +11,11 @@ import functools
 import math
 from collections.abc import Callable
 
+import numpy as np
+
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays import Array
-from tfrankmetrics.options import Gain, Graded
+from tfrankmetrics.options import Gain, Graded, gain_by_grade
 from tfrankmetrics.ranking.items import (
     DerivedGain,
     ItemGain,
@@ -49,20 +51,24 @@ class LabelGain(ItemGain):
     True
 
     Args:
-        gain: "exponential" (2^label - 1), "linear" (the label), or a function from a
-            float64 tensor of labels to gains of its shape.
+        gain: "exponential" (2^label - 1), "linear" (the label), a tuple of the gains of
+            0, 1, ... or of pairs of a grade and its gain, or a function from a float64
+            tensor of labels to gains of its shape.
     """
 
     gain: Gain
 
     @property
     def increases_with_label(self) -> bool:
-        """True for the gains above; unknown for users' functions."""
+        """True for the gains above; unknown for those of users."""
         return isinstance(self.gain, str)
 
     @property
     def rule(self) -> str:
         """The rule for the gains and the discounts of DCG."""
+        if isinstance(self.gain, tuple):
+            grades = ", ".join(f"{grade:g}" for grade in gain_by_grade(self.gain))
+            return f"`gain` must have a gain for each grade. It has one for {grades}."
         rule = (
             "Gains must be finite numbers of at least 0, with a finite sum. Discounts "
             "must be finite numbers of at least 0 that do not grow with the rank."
@@ -77,11 +83,25 @@ class LabelGain(ItemGain):
         labels = xp.astype(items.labels, xp.float64)
         if isinstance(self.gain, str):
             return GAINS[self.gain](labels)
-        gains = call_function("gain", self.gain, labels)
         # An invalid gain makes the query's weight, and therefore the result, NaN. It is
         # marked by infinity, since XLA's maximum over the items may lose NaN.
-        gains = xp.where(gains >= 0, gains, float("inf"))
+        if isinstance(self.gain, tuple):
+            gains = self._of_grades(items)
+        else:
+            gains = call_function("gain", self.gain, labels)
+            gains = xp.where(gains >= 0, gains, float("inf"))
         return xp.where(items.valid, gains, 0)
+
+    def _of_grades(self, items: Items) -> Array:
+        """The gain of each label, infinity without one."""
+        labels = items.labels
+        gains = xp.zeros_like(labels, xp.float64) + float("inf")
+        # A grade such as 0.1 equals a label that was rounded to float32, too.
+        dtype = np.result_type(xp.dtype_of(labels), np.float16).type
+        for grade, gain in gain_by_grade(self.gain).items():
+            is_other = xp.not_equal(labels, dtype(grade))
+            gains = xp.select(is_other, gains, np.float64(gain))
+        return gains
 
 
 def label_itself() -> ItemGain:

@@ -36,6 +36,7 @@ from tfrankmetrics.ranking.recommended import Exposure
 from tfrankmetrics.ranking.ties import TieBreaking, TiePolicy
 from tfrankmetrics.rules import (
     Conflict,
+    as_stored,
     check_conflicts,
     check_option,
     is_int,
@@ -305,6 +306,7 @@ def make_measure(
         if hasattr(types[option], "words") and value is not None:
             complete[option] = value = types[option].of(option, value)
         check_option(name, option, value, types[option])
+        complete[option] = as_stored(value)
     if isinstance(k, (list, tuple)) and all(map(is_int, k)):
         names = [f"{name}@{each}" for each in k]
         raise ValueError(

@@ -143,6 +143,7 @@ _OPTION_OF = {
     "p": "persistence",
     "max_rel": "max_label",
     "dcg": "gain",
+    "gains": "gain",
     "cutoff": "k",
 }
 
@@ -155,8 +156,6 @@ def _option(parameter: str, declaration: Declaration, text: str) -> str:
             return option
     if parameter == "judged_only":
         hint = " Pass unjudged='drop' to `evaluate_run` for judged_only=True."
-    elif parameter == "gains":
-        hint = " Pass a metric object with a function of labels as its `gain`."
     else:
         hint = did_you_mean(parameter, options)
     raise UnknownOptionError(
@@ -170,11 +169,21 @@ def canonical_name(measure: Measure) -> str:
     """The name with every option that differs from its default, for `parse_name`."""
     defaults = measure.declaration.defaults
     chosen = ",".join(
-        f"{name}={str(value).removesuffix('.0')}"  # 2 and 2.0 are the same option
+        f"{name}={_written(value)}"
         for name, value in measure.options
         if value != defaults[name]
     )
     return f"{measure.name}({chosen})" if chosen else measure.name
+
+
+def _written(value: Any) -> str:
+    """The value of an option. 2 and 2.0 are the same."""
+    if not isinstance(value, tuple):
+        return str(value).removesuffix(".0")
+    if value and isinstance(value[0], tuple):  # gains by grade, as pairs
+        pairs = (":".join(map(_written, pair)) for pair in value)
+        return f"{{{','.join(pairs)}}}"
+    return f"[{','.join(map(_written, value))}]"
 
 
 # Names that other tools have for a metric, without being close to its own name.

@@ -18,12 +18,13 @@ from tfrankmetrics.metrics.measure import (
 from tfrankmetrics.metrics.names import canonical_name
 from tfrankmetrics.options import Duplicates
 from tfrankmetrics.results.request import Request, read_request
+from tfrankmetrics.rules import as_stored
 
 
 def without_numpy(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options with Python's numbers instead of NumPy's, which JSON cannot store."""
+    """The options as JSON stores them: no numbers of NumPy, and pairs for a dict."""
     return {
-        name: value.item() if isinstance(value, np.generic) else value
+        name: value.item() if isinstance(value, np.generic) else as_stored(value)
         for name, value in options.items()
     }
 
