@@ -139,6 +139,63 @@ def test_a_gate_decides_the_exit_status(capsys, arguments, status, text):
     assert bool(out) == (status != 2)
 
 
+def test_gains_by_grade(capsys):
+    _, expected, _ = run(capsys, "qrels", "two", "-m", "dcg(gain=[0,1,5])")
+    for gain in ("0,1,5", "[0, 1, 5]", "{0: 0, 1: 1, 2: 5}"):
+        _, out, _ = run(capsys, "qrels", "two", "-m", "dcg", "--gain", gain)
+        assert out.split()[-1] == expected.split()[-1] == "2.3333"
+
+
+def test_metrics_of_recommended_items(capsys):
+    _, out, _ = run(capsys, "qrels", "one", "-m", "coverage@2", "--num-items", "10")
+    assert out.split() == ["coverage@2", "all", "0.2000"]
+    status, _, err = run(
+        capsys, "qrels", "one", "two", "-m", "gini", "--num-items", "9"
+    )
+    assert (status, "'gini' is one value over all queries" in err) == (2, True)
+    write(**{"pop": "a 0.5\nb 0.25\n", "pop.csv": "item_id,share\na,0.5\nb,0.25\n"})
+    for file in ("pop", "pop.csv"):
+        _, out, _ = run(capsys, "qrels", "one", "-m", "novelty@2", "--popularity", file)
+        assert out.split() == ["novelty@2", "all", "1.2500"]  # (1.5 + 1) / 2
+
+
+def test_the_worst_queries_of_each_run(capsys):
+    _, out, _ = run(capsys, "qrels", "one", "-m", "map", "--worst", "2")
+    assert words_of(out)[:3] == [["query", "one"], ["3", "0.0000"], ["1", "0.5000"]]
+    arguments = "qrels", "one", "two", "-m", "map", "--worst", "1"
+    _, out, _ = run(capsys, *arguments, "--format", "markdown")
+    assert out.startswith("one:\n\n| query | one |")
+    assert "\n\ntwo:\n\n" in out
+    _, out, _ = run(capsys, *arguments, "--format", "csv")
+    assert rows_of(out) == [
+        {"run": "one", "query": "3", "map": "0.0"},
+        {"run": "two", "query": "1", "map": "1.0"},
+    ]
+
+
+def test_one_query_of_each_run_is_explained(capsys):
+    expected = tfr.explain_run("qrels", "one", "map", "1")
+    _, out, _ = run(capsys, "qrels", "one", "-m", "map", "--explain", "1")
+    assert out == f"{expected!r}\n"
+    arguments = "qrels", "one", "two", "-m", "map", "--explain", "1"
+    _, out, _ = run(capsys, *arguments)
+    assert out.startswith(f"one:\n\n{expected!r}\n\ntwo:\n\nrank")
+    _, out, _ = run(capsys, *arguments, "--format", "json")
+    rows = json.loads(out)["queries"]
+    assert [(row["run"], row["item"]) for row in rows] == [
+        *[("one", "b"), ("one", "a"), ("two", "a"), ("two", "b")]
+    ]
+
+
+def test_runs_are_compared_with_the_first_one(capsys):
+    files = "qrels", "one", "two", "same", "-m", "map"
+    write(same=TWO)
+    _, out, _ = run(capsys, *files, "--pairs", "first")
+    assert "same - one" in out
+    assert "same - two" not in out
+    assert "p-values adjusted for 2 comparisons" in out
+
+
 def test_a_gate_needs_two_models_in_a_table(capsys):
     """A table without the rows of the new model must not pass."""
     columns = {"query_id": [1, 1], "item_id": [*"ab"], "label": [1, 0]}
@@ -245,7 +302,14 @@ FILES = {
         ("qrels one --missing-queries error", "With --missing-queries error, every query must have predictions."),
         ("qrels one two --gate not_worse --margin 2", "--margin must be below 1:"),
         ("qrels two same -m arp --test wilcoxon", "Pass --test randomization, which uses the weights."),
-        ("qrels one -m coverage@3", "Pass num_items=V. Write options without a flag in a name, as in -m 'map(ties=stable)'. Metric objects are for Python's tfrankmetrics.evaluate_run."),
+        ("qrels one -m coverage@3", "Pass --num-items V."),
+        ("qrels one -m ndcg --gain 0,1", "--gain must have a gain for each grade. It has one for 0, 1. Received: the grade 2"),
+        ("qrels one --worst 0", "--worst must be at least 1"),
+        ("qrels one --worst 2 -q", "--worst and --explain replace the values"),
+        ("qrels one --worst 2 --explain 1", "Received: --worst and --explain."),
+        ("qrels one --explain 9", "must be the id of an evaluated query"),
+        ("qrels one -m novelty --popularity ids", "A line of numbers must contain an item and a number. Received in 'ids', line 2: '2'"),
+        ("qrels one -m novelty --popularity by", "a number above 0 and at most 1 for each item"),
         ("qrels one --gain linear", "Set it on a metric object, or omit it. Write options without a flag in a name, as in -m 'map(ties=stable)'. Metric objects are for Python's"),
         ("qrels one -m err --convention trec_eval", "write the convention in the other names, as in 'ndcg(convention=trec_eval)'."),
         ("qrels", "One file must be a table with labels and scores"),
@@ -339,6 +403,7 @@ MODELS = {"a": {"map": [0.0, 1.0]}, "b": {"map": [1.0, 0.5]}}
 CHOICES = {
     "--test": lambda choice: tfr.compare(MODELS, test=choice),
     "--correction": lambda choice: tfr.compare(MODELS, correction=choice),
+    "--pairs": lambda choice: tfr.compare(MODELS, pairs=choice),
     "--unpaired": lambda choice: tfr.compare(MODELS, unpaired=choice),
     "--gate": lambda choice: tfr.compare(MODELS).gate("map", "a", policy=choice),
     "--missing-queries": lambda choice: tfr.evaluate_run(

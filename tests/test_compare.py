@@ -1039,6 +1039,18 @@ def test_tables():
         tfr.compare(values(), by={"metric": halves}).to_pandas()
 
 
+def test_pairs_with_the_first_model_are_fewer_comparisons():
+    models = values("ABC", metrics=["mrr"])
+    every, firsts = tfr.compare(models), tfr.compare(models, pairs="first")
+    pairs = [each.models for each in firsts.differences]
+    assert pairs == [("A", "B"), ("A", "C")]
+    of_every = [each for each in every.differences if each.models in pairs]
+    assert [each.p for each in firsts.differences] == [each.p for each in of_every]
+    doubled = max(each.adjusted_p / each.p for each in firsts.differences)
+    assert doubled == pytest.approx(2)  # the smallest p times the number of pairs
+    assert firsts.means == every.means
+
+
 def test_columns_of_the_tables():
     by = {"market": np.arange(N) % 2, "language": np.arange(N) % 3}
     comparison = tfr.compare(values(metrics=["mrr"]), by=by)

@@ -29,6 +29,7 @@ LAYERS = [
     {"evaluation", "tfma", "comparison"},
     {"retrieval"},
     {"callbacks", "beam", "explanation", "integrations"},
+    {"printed"},
     {"__main__"},
 ]
 LEVEL = {name: level for level, names in enumerate(LAYERS) for name in names}

@@ -157,7 +157,9 @@ def test_average_precision_over_hits_in_long_lists(above, size, relevant, k, way
     assert float(metric.result()) == pytest.approx(expected, rel=1e-6)
 
 
-@pytest.mark.parametrize("name", ["mrr", "hit_rate", "map", "ndcg", "recall"])
+@pytest.mark.parametrize(
+    "name", ["mrr", "hit_rate", "completeness", "map", "ndcg", "recall"]
+)
 def test_constant_scores_in_a_long_list(name):
     size, relevant, k = 400, 3, 50
     labels = [0.0] * (size - relevant) + [1.0] * relevant
@@ -172,12 +174,23 @@ def test_constant_scores_in_a_long_list(name):
     expected = {
         "mrr": sum((none_above[rank - 1] - none_above[rank]) / rank for rank in ranks),
         "hit_rate": 1 - none_above[k],
+        "completeness": math.comb(k, relevant) / math.comb(size, relevant),
         "map": sum((1 + (rank - 1) * others) / rank for rank in ranks) / size,
         "ndcg": sum(discounts) * relevant / size / sum(discounts[:relevant]),
         "recall": k / size,
     }
     value = tfr.evaluate(labels, [0.5] * size, [f"{name}@{k}"])[f"{name}@{k}"]
     assert value == pytest.approx(expected[name], rel=1e-9)
+
+
+def test_completeness_of_items_tied_at_the_cutoff():
+    """Two relevant items are among four tied ones, of which two or three fit."""
+    labels, scores = [1, 0, 1, 0, 1, 0], [3, 2, 2, 2, 2, 1]
+    names = ["completeness@3", "full_recall@4", "all_recall"]
+    found = tfr.evaluate(labels, scores, names)
+    assert [*found.values()] == pytest.approx([1 / 6, 1 / 2, 1])
+    missed = [*scores[:4], -np.inf, 1]
+    assert tfr.evaluate(labels, missed, ["full_recall"]) == {"full_recall": 0}
 
 
 @pytest.mark.parametrize("metrics", OBJECTS_BY_KIND)

@@ -7,16 +7,19 @@ warnings of the library name its arguments; `_with_flags` names the flags instea
 from __future__ import annotations
 
 import argparse
+import ast
 import os
 import re
 import sys
 import traceback
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import tfrankmetrics as tfr
+from tfrankmetrics import printed
 from tfrankmetrics.conventions import CONVENTIONS, IN_ORDER_OF_TREC_EVAL
+from tfrankmetrics.printed import print_text
 
 DESCRIPTION = """\
 Computes ranking metrics of runs (predictions) by qrels (relevance judgments). With one
@@ -41,6 +44,15 @@ _HELP = {
     "model": "the column of model names, in a table with runs of several models; the "
     "model of the first row is the one that the others are compared with",
     "unpaired": "queries that occur in only some of the runs",
+    "gain": "the gain of NDCG and DCG: exponential, linear, or that of each grade, as "
+    "in 0,1,3 or '{0: 0, 1: 0.1, 3: 1}'",
+    "num_items": "the number of items in the catalog, as of coverage and gini",
+    "popularity": "the popularity of each item, as of novelty: a file of lines with an "
+    "item and a number, or a table of both columns",
+    "pairs": "compare all pairs of runs, or the first run with each other one, which "
+    "is fewer comparisons to adjust p-values for",
+    "worst": "print the worst N queries of each run in the first metric",
+    "explain": "print how the first metric is computed for this query of each run",
     "gate": "exit with the status 1 unless every other run passes in the first metric: "
     "its loss against the first run is below the margin (not_worse), or it is better",
     "format": "json and csv contain all digits; of a comparison, csv contains the "
@@ -48,7 +60,7 @@ _HELP = {
 }
 _COLUMNS = dict(query="query_id", item="item_id", label="label", score="score")
 # Flags that are options of metrics: the convention, and those that warnings propose.
-_OF_METRICS = ("convention", "gain", "relevance_threshold")
+_OF_METRICS = ("convention", "gain", "relevance_threshold", "num_items", "popularity")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,38 +74,23 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     def show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
         if issubclass(category, tfr.RankingWarning):
-            _print(f"warning: {_with_flags(message, options)}", sys.stderr)
+            print_text(f"warning: {_with_flags(message, options)}", sys.stderr)
 
     warnings.showwarning = show_warning
     try:
         text, status = _run(options)
     except (ValueError, TypeError, ImportError, OSError) as error:
         text, status = "", 2
-        _print(f"error: {_with_flags(error, options)}", sys.stderr)
+        print_text(f"error: {_with_flags(error, options)}", sys.stderr)
     except Exception:  # must not look like a failed gate, with the status 1
         text, status = "", 2
-        _print(traceback.format_exc(), sys.stderr)
+        print_text(traceback.format_exc(), sys.stderr)
     try:
-        _print(text, sys.stdout)
+        print_text(text, sys.stdout)
     except OSError as error:  # such as a full disk
-        _print(f"error: {error}", sys.stderr)
+        print_text(f"error: {error}", sys.stderr)
         return status or 2
     return status
-
-
-def _print(text: str, stream: Any) -> None:
-    """Prints text, if there is any, unless nobody reads it any more."""
-    if stream is None or not text:  # a stream may be closed before Python starts
-        return
-    encoding = stream.encoding or "utf-8"
-    try:
-        text = text.encode(encoding, "backslashreplace").decode(encoding)
-        print(text, file=stream, flush=True)
-    except OSError as error:
-        # Python flushes once more at the end, which must not raise an error.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        if not isinstance(error, BrokenPipeError):  # such as of `... | head`
-            raise
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -111,10 +108,14 @@ def _parser() -> argparse.ArgumentParser:
     add("runs", type=_path, nargs="*", metavar="run", help=run)
     add("-m", "--metric", action="append", required=True, help=_HELP["metric"])
     add("--convention", choices=[*CONVENTIONS], help="the settings of another tool")
-    add("--gain", choices=["exponential", "linear"], help="the gain of NDCG and DCG")
+    add("--gain", type=_gain, help=_HELP["gain"])
     add("--relevance-threshold", type=float, help="the lowest label of relevant items")
+    add("--num-items", type=int, metavar="N", help=_HELP["num_items"])
+    add("--popularity", metavar="FILE", help=_HELP["popularity"])
     add("--lower-is-better", action="store_true", help="the lowest score ranks first")
     add("-q", "--per-query", action="store_true", help="also print each query")
+    add("--worst", type=int, metavar="N", help=_HELP["worst"])
+    add("--explain", metavar="QUERY", help=_HELP["explain"])
     add("--by", metavar="FILE|COLUMN", help=_HELP["by"])
     missing = ["zero", "skip", "error"]
     add("--missing-queries", choices=missing, help=_HELP["missing_queries"])
@@ -123,6 +124,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--test", choices=tests, default="randomization", help="the test of runs")
     corrections = ["holm", "bonferroni", "bh"]
     add("--correction", choices=corrections, default="holm", help="of its p-values")
+    pairs = ["first", "all"]
+    add("--pairs", choices=pairs, default="all", help=_HELP["pairs"])
     unpaired = {"choices": ["error", "drop"], "default": "error"}
     add("--unpaired", **unpaired, help=_HELP["unpaired"])
     add("--gate", choices=["not_worse", "better"], help=_HELP["gate"])
@@ -138,6 +141,14 @@ def _parser() -> argparse.ArgumentParser:
 def _path(argument: str) -> str:
     """The path of a file, or of the standard input for -."""
     return "/dev/stdin" if argument == "-" else argument
+
+
+def _gain(argument: str) -> Any:
+    """A list or a dict of gains as Python writes them, or else a name."""
+    try:
+        return ast.literal_eval(argument)
+    except (SyntaxError, ValueError):
+        return argument
 
 
 def _with_flags(message: Any, options: argparse.Namespace) -> str:
@@ -180,22 +191,18 @@ def _run(options: argparse.Namespace) -> tuple[str, int]:
     """The requested result as text, and the exit status."""
     are_several = len(options.runs) > 1 or bool(options.model)
     _check_flags(options, are_several)
+    from tfrankmetrics.evaluation.evaluate_run import rows_by_model
     from tfrankmetrics.evaluation.join import PairColumns, read_tables
 
-    default = "skip" if options.convention == "trec_eval" else "zero"
+    if options.popularity is not None:
+        options.popularity = _popularity(options)
     columns = PairColumns(*(getattr(options, name) for name in _COLUMNS))
     qrels, runs = options.qrels, options.runs
     by = _slices(options) if options.by else None
     if not runs:
         qrels, run = _one_table(options, by)
         runs = [run]
-    arguments: dict[str, Any] = {
-        "metrics": options.metric,
-        "missing_queries": options.missing_queries or default,
-        "lower_is_better": options.lower_is_better,
-        "by": by,
-        **{name: getattr(options, name) for name in (*_COLUMNS, *_OF_METRICS)},
-    }
+    arguments = _arguments(options)
 
     def read(run: Any) -> Any:
         """A run. Each file is read once, since it may be a pipe."""
@@ -205,19 +212,40 @@ def _run(options: argparse.Namespace) -> tuple[str, int]:
         return run
 
     def evaluate(run: Any, **more: Any) -> Any:
-        return tfr.evaluate_run(qrels, run, **arguments, **more)
+        given = {"metrics": options.metric, "by": by, **arguments, **more}
+        return tfr.evaluate_run(qrels, run, **given)
 
-    if not are_several:
-        return _one_run(evaluate, read(runs[0]), options), 0
-    if options.model:
-        values = evaluate(read(runs[0]), model=options.model, per_query=True)
-    else:
-        names = _names(runs)
-        values = {
-            name: evaluate(read(path), per_query=True)
-            for name, path in zip(names, runs, strict=True)
-        }
-    return _comparison(values, options)
+    def explain(run: Any) -> Any:
+        metric, query = options.metric[0], options.explain
+        return tfr.explain_run(qrels, run, metric, query, **arguments)
+
+    def named_runs() -> Iterator[tuple[str, Any]]:
+        if options.model:
+            yield from rows_by_model(read(runs[0]), options.model).items()
+            return
+        names = _names(options.runs or [options.qrels])
+        for name, given in zip(names, runs, strict=True):
+            yield name, read(given)
+
+    if options.explain is not None:
+        explained = {name: explain(run) for name, run in named_runs()}
+        return printed.explanations(explained, options.format), 0
+    if not are_several and options.worst is None:
+        return printed.one_run(evaluate, read(runs[0]), options), 0
+    values = {name: evaluate(run, per_query=True) for name, run in named_runs()}
+    if options.worst is not None:
+        return printed.worst_queries(values, options), 0
+    return printed.comparison(values, options)
+
+
+def _arguments(options: argparse.Namespace) -> dict[str, Any]:
+    """The arguments of `evaluate_run` and `explain_run` that flags state."""
+    default = "skip" if options.convention == "trec_eval" else "zero"
+    return {
+        "missing_queries": options.missing_queries or default,
+        "lower_is_better": options.lower_is_better,
+        **{name: getattr(options, name) for name in (*_COLUMNS, *_OF_METRICS)},
+    }
 
 
 def _check_flags(options: argparse.Namespace, are_several: bool) -> None:
@@ -225,7 +253,20 @@ def _check_flags(options: argparse.Namespace, are_several: bool) -> None:
     gate, by, in_slices = options.gate, options.by, options.in_slices
     needs_gate = options.margin is not None or in_slices
     margin = options.margin or 0.0
+    shows_queries = options.worst is not None or options.explain is not None
     mistakes = [
+        (
+            shows_queries and (gate or by or options.per_query),
+            "--worst and --explain replace the values. Received: --gate, --by or -q.",
+        ),
+        (
+            options.worst is not None and options.worst < 1,
+            f"--worst must be at least 1. Received: --worst {options.worst}.",
+        ),
+        (
+            options.worst is not None and options.explain is not None,
+            "Queries are listed or one is explained. Received: --worst and --explain.",
+        ),
         (
             needs_gate and not gate,
             "--margin and --in-slices need --gate. Received: no --gate.",
@@ -252,110 +293,6 @@ def _check_flags(options: argparse.Namespace, are_several: bool) -> None:
     for is_made, mistake in mistakes:
         if is_made:
             raise ValueError(mistake)
-
-
-def _one_run(evaluate: Any, run: Any, options: argparse.Namespace) -> str:
-    """The values of one run: of all queries, of each query, or of slices."""
-    import numpy as np
-
-    from tfrankmetrics.compute.sums import means_of
-    from tfrankmetrics.results.metric_values import described
-    from tfrankmetrics.results.text_tables import Cell, Table
-
-    values = evaluate(run, per_query=options.per_query)
-    if not options.by or options.format in ("json", "csv"):
-        _print(described(values.counts), sys.stderr)
-    if options.by:
-        return _formatted(values, {"values": values.to_dicts()}, options.format)
-    rows, means = [], values
-    if options.per_query:
-        names, weights = [*values.weights], np.array([*values.weights.values()])
-        columns = np.array([values[name] for name in names])
-        for query, of_query in zip(values["query"], columns.T.tolist(), strict=True):
-            pairs = zip(names, of_query, strict=True)
-            rows += [(name, query, value) for name, value in pairs]
-        # Excluded queries have the weight 0 and the value NaN.
-        means = means_of(values.weights, np.nan_to_num(columns), weights)
-    rows += [(metric, "all", float(value)) for metric, value in means.items()]
-    if options.format == "text":  # as trec_eval prints them
-        return "\n".join(f"{row[0]:<22}\t{row[1]}\t{row[2]:.4f}" for row in rows)
-    header = "metric", "query", "value"
-    cells = [[*map(Cell, row[:2]), Cell(f"{row[2]:.4f}")] for row in rows]
-    records = [dict(zip(header, row, strict=True)) for row in rows]
-    return _formatted(Table(header, cells, 2), {"values": records}, options.format)
-
-
-def _comparison(
-    values: Mapping[str, Any], options: argparse.Namespace
-) -> tuple[str, int]:
-    """The comparison of several runs, and 1 if one does not pass a gate."""
-    from tfrankmetrics.results.metric_values import counts_by_name
-    from tfrankmetrics.results.text_tables import in_latex, in_markdown
-
-    by = [*next(iter(values.values())).by] or None
-    chosen = {name: getattr(options, name) for name in ("test", "correction")}
-    compared = tfr.compare(values, by=by, unpaired=options.unpaired, **chosen)
-    baseline, *others = values
-    if options.gate and not others:
-        raise ValueError(
-            "--gate compares the first model with the others. Received: one model, "
-            f"{baseline!r}."
-        )
-    decisions = {
-        name: compared.gate(
-            compared.means[0].metric,
-            baseline,
-            model=name,
-            margin=options.margin or 0.0,
-            policy=options.gate,
-            in_slices=options.in_slices,
-        )
-        for name in (others if options.gate else ())
-    }
-    parts = {each: compared.to_dicts(each) for each in ("differences", "means")}
-    parts["decisions"] = [
-        {"model": name, **each._asdict()} for name, each in decisions.items()
-    ]
-    text = _formatted(compared, parts, options.format)
-    escape = {"markdown": in_markdown, "latex": in_latex}.get(options.format, str)
-    lines = [escape(str(each)) for each in decisions.values()]
-    if options.format in ("json", "csv"):
-        notes = counts_by_name(values) + (lines if options.format == "csv" else [])
-        _print("\n".join(notes), sys.stderr)
-    elif lines:
-        text = "\n".join([text, "", *lines])
-    return text, 0 if all(decisions.values()) else 1
-
-
-def _formatted(shown: Any, parts: Mapping[str, Sequence[Mapping]], form: str) -> str:
-    """A result in a format. `parts` are its tables, and CSV contains the first one."""
-    import csv
-    import io
-    import json
-
-    def plain(value: Any) -> Any:
-        """A value as JSON has it: without NaN and types of NumPy."""
-        value = value.item() if hasattr(value, "item") else value
-        if isinstance(value, float) and not abs(value) < float("inf"):
-            return None
-        is_known = isinstance(value, (str, int, float, tuple, type(None)))
-        return value if is_known else str(value)
-
-    if form in ("text", "markdown", "latex"):
-        return repr(shown) if form == "text" else getattr(shown, f"to_{form}")()
-    tables = {
-        name: [{key: plain(value) for key, value in row.items()} for row in rows]
-        for name, rows in parts.items()
-        if rows
-    }
-    if form == "json":
-        return json.dumps(tables, indent=1)
-    rows = next(iter(tables.values()))
-    lines = io.StringIO()
-    writer = csv.DictWriter(lines, rows[0], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(rows)
-    return lines.getvalue().rstrip("\n")
 
 
 def _one_table(options: argparse.Namespace, by: Any) -> tuple[Any, Any]:
@@ -396,21 +333,42 @@ def _slices(options: argparse.Namespace) -> Any:
         )
     if files.is_table(path) and files.has_names(path, [options.query]):
         return files.read_frame(path, [options.query])
-    slices: dict[str, str] = {}
+    return _fields_by_first(path, "a query", "slice")
+
+
+def _popularity(options: argparse.Namespace) -> Any:
+    """The popularity of each item: a dict, or a frame of both columns."""
+    from tfrankmetrics.evaluation import files
+
+    path = options.popularity
+    if files.is_table(path) and files.has_names(path, [options.item]):
+        return files.read_frame(path, [options.item])
+    pairs = _fields_by_first(path, "an item", "number")
+    try:
+        return {item: float(number) for item, number in pairs.items()}
+    except ValueError:  # an error of the metric, which states the rule
+        return pairs
+
+
+def _fields_by_first(path: str, key: str, value: str) -> dict[str, str]:
+    """The two fields of each line of a file, such as a query and its slice."""
+    from tfrankmetrics.evaluation import files
+
+    pairs: dict[str, str] = {}
     for number, fields in files.fields_of(path):
         where = f"Received in {path!r}, line {number}: "
         if len(fields) != 2:
             raise ValueError(
-                "A line of slices must contain a query and a slice. "
+                f"A line of {value}s must contain {key} and a {value}. "
                 f"{where}{' '.join(fields)!r:.200}."
             )
-        query, name = fields
-        if slices.setdefault(query, name) != name:
+        first, second = fields
+        if pairs.setdefault(first, second) != second:
             raise ValueError(
-                f"A query must have one slice. {where}{query!r:.200} with "
-                f"{name!r:.200}, after {slices[query]!r:.200}."
+                f"{key.capitalize()} must have one {value}. {where}{first!r:.200} with "
+                f"{second!r:.200}, after {pairs[first]!r:.200}."
             )
-    return slices
+    return pairs
 
 
 def _names(paths: Sequence[str]) -> list[str]:

@@ -503,6 +503,20 @@ def test_labels_above_max_label_raise():
         tfma.analyze_raw_data(table, eval_config(["err"], **ROWS))
 
 
+def test_gains_by_grade_are_saved_as_pairs():
+    table = make_table(queries=50)
+    grades = sorted({*table["grade"].tolist()})
+    gain = {grade: 0.1 * grade**3 for grade in grades}
+    names = ["ndcg@10", f"dcg@3(gain={gain})"]
+    values = by_slice(table, eval_config(names, gain=gain, **ROWS))[None]
+    expected = expected_of(table, names, gain=gain)
+    found = {name.partition("(")[0]: value for name, value in values.items()}
+    assert found["ndcg@10"] == pytest.approx(expected["ndcg@10"], rel=1e-12)
+    assert found["dcg@3"] == pytest.approx(expected[names[1]], rel=1e-12)
+    with pytest.raises(ValueError, match="a gain for each grade.*query"):
+        tfma.analyze_raw_data(table, eval_config(["dcg"], gain=[0], **ROWS))
+
+
 def test_a_slice_of_queries_with_one_document():
     table = make_table(queries=400, seed=1)
     table["length"] = table.groupby("query")["grade"].transform("size")

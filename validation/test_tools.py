@@ -35,6 +35,7 @@ from tools import (
     catboost_value,
     ir_measures,
     keras_rs_metric,
+    lightgbm_value,
     qrels_and_run,
     ranx,
     recbole,
@@ -283,6 +284,29 @@ def test_rank_biased_precision_equals_ranx(persistence, compare):
         ours = tfr.evaluate(labels, scores, [name], **options, **more)[name]
         theirs = ranx(f"rbp.{persistence * 100:.0f}", None, queries)
         compare("ranx", "", name, ours, theirs, rtol=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["untied", "tied", "missed"])
+def test_gains_by_grade_equal_ir_measures(kind, compare):
+    """Its gains are whole numbers, since trec_eval reads whole grades."""
+    queries = random_queries(60, seed=3, kind=kind)
+    qrels, run = qrels_and_run(queries)
+    name = "nDCG(gains={0:0,1:1,2:5,3:7,4:20})@10"
+    measure = ir_measures_package.parse_measure(name)
+    results = ir_measures_package.iter_calc([measure], qrels, run)
+    theirs = {each.query_id: each.value for each in results}
+    (values,) = ours([name], queries, "ir_measures").values()
+    theirs = [theirs[query] for query in qrels]
+    compare("ir_measures", "ir_measures", "ndcg, gains", values, theirs, rtol=1e-12)
+
+
+def test_gains_by_grade_equal_label_gain_of_lightgbm(compare):
+    gains = [0, 0.1, 3, 3.5, 100]
+    for labels, scores in random_queries(60, seed=3, kind="untied"):
+        theirs = lightgbm_value("ndcg", 10, labels, scores, label_gain=gains)
+        options = {"gain": gains, "convention": "lightgbm"}
+        (value,) = tfr.evaluate(labels, scores, ["ndcg@10"], **options).values()
+        compare("lightgbm", "lightgbm", "ndcg, label_gain", value, theirs, rtol=1e-12)
 
 
 @pytest.mark.parametrize("kind", ["untied", "tied", "missed"])

@@ -108,10 +108,14 @@ def torchmetrics(metric, k, labels, scores):
 
 @query_by_query
 def lightgbm(metric, k, labels, scores):
+    return lightgbm_value(metric, k, labels, scores)
+
+
+def lightgbm_value(metric, k, labels, scores, **parameters):
     import lightgbm
 
     # Without trees, the model returns its initial scores.
-    parameters = {"objective": "none", "metric": metric, "verbosity": -1}
+    parameters |= {"objective": "none", "metric": metric, "verbosity": -1}
     data = lightgbm.Dataset(
         np.zeros((len(labels), 1)),
         label=[math.floor(label) for label in labels],  # integers only

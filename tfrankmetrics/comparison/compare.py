@@ -38,7 +38,7 @@ from tfrankmetrics.rules import NotNegative, Positive, check_option, listed
 
 Test = Literal["randomization", "t", "bootstrap", "wilcoxon"]
 Correction = Literal["holm", "bonferroni", "bh"]
-Pairs = Literal["all", "first"]
+Pairs = Literal["first", "all"]
 Unpaired = Literal["error", "drop"]
 
 
@@ -109,8 +109,7 @@ def compare(
             above.
         ImportError: SciPy is not installed. `tfrankmetrics[compare]` includes it.
     """
-    check_option("compare", "pairs", pairs, Pairs)
-    _check_options(test, correction, seed, resamples, unpaired)
+    _check_options(test, correction, pairs, seed, resamples, unpaired)
     models = read_models(values, by)
     slice_columns = _slice_columns(by, next(iter(values.values())), models[0])
     models, is_common, num_unpaired = paired(models, unpaired)
@@ -131,9 +130,7 @@ def compare(
         }
         for name, part in parts.items():
             means += _means(key, name, part, models[0])
-        for names in itertools.combinations(parts, 2):
-            if pairs == "first" and names[0] != models[0].name:
-                continue
+        for names in _pairs_to_compare([*parts], pairs):
             first, second = (parts[name] for name in names)
             pair = Pair(first, second.rounded_like(first))
             differences += _differences(key, names, pair, models[0], run_test)
@@ -154,10 +151,11 @@ def compare(
 
 
 def _check_options(
-    test: Any, correction: Any, seed: Any, resamples: Any, unpaired: Any
+    test: Any, correction: Any, pairs: Any, seed: Any, resamples: Any, unpaired: Any
 ) -> None:
     check_option("compare", "test", test, Test)
     check_option("compare", "correction", correction, Correction | None)
+    check_option("compare", "pairs", pairs, Pairs)
     check_option("compare", "unpaired", unpaired, Unpaired)
     check_option("compare", "resamples", resamples, Positive)
     check_option("compare", "seed", seed, NotNegative)
@@ -242,6 +240,12 @@ def _parts(
         for key, queries in zip(slices.keys, ranges, strict=True):
             yield key, order[queries]
     yield None, slice(None)
+
+
+def _pairs_to_compare(names: Sequence[str], pairs: Pairs) -> Iterator[tuple[str, str]]:
+    """Each pair of models, or only those of the first model."""
+    firsts = names if pairs == "all" else names[:1]
+    return (pair for pair in itertools.combinations(names, 2) if pair[0] in firsts)
 
 
 def _means(key: tuple | None, name: str, sample: Sample, first: Model) -> list[Mean]:

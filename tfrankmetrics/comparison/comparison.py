@@ -213,12 +213,6 @@ class Comparison:
             and {*each.models} == {baseline, model}
             and each.slice in chosen
         ]
-        if not differences:
-            raise ValueError(
-                "A gate requires the comparison of both models. Received: "
-                f"{baseline!r} and {model!r}, which were not compared. Pass pairs='all' "
-                "to compare()."
-            )
         sign = self._per_query.sign(metric)
         return decide(differences, baseline, float(margin), policy, sign)
 

@@ -71,6 +71,11 @@ class Explanation(ShownAsTable):
         pandas = require("pandas", "`to_pandas`")
         return pandas.DataFrame(self.columns)
 
+    def to_dicts(self) -> list[dict[str, Any]]:
+        """The rows of `to_pandas` as dicts."""
+        rows = zip(*self.columns.values(), strict=True)
+        return [dict(zip(self.columns, row, strict=True)) for row in rows]
+
     def _table(self) -> Table:
         texts = {n: _cell_texts(n, column) for n, column in self.columns.items()}
         for name in texts:
