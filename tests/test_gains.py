@@ -2,6 +2,7 @@
 
 import json
 import pickle
+from typing import Literal
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from cases import TIES, random_lists
 
 import tfrankmetrics as tfr
 from tfrankmetrics.metrics.names import canonical_name, named_measures
+from tfrankmetrics.options import Gain
 
 NAMES = ["ndcg@2", "ndcg", "dcg@3"]
 # The gains, as they are stored, and the canonical name of NDCG.
@@ -70,6 +72,21 @@ def test_gains_are_stored_hashed_saved_and_named(gains, stored, name):
     saved = json.loads(json.dumps(metric.get_config()))
     assert saved["gain"] == [list(e) if isinstance(e, tuple) else e for e in stored]
     assert tfr.NDCG.from_config(saved).measure == metric.measure
+
+
+def test_gains_may_be_the_default_of_a_custom_metric():
+    def hits(lists, gain):
+        return lists.sum_to_cutoffs(lists.expected(gain))
+
+    @tfr.metric("graded_hits", formula=hits, gain=tfr.LabelGain, range=(0, np.inf))
+    class GradedHits(tfr.TopKMetric):
+        """The gains found."""
+
+        gain: Gain = [0, 1, 5]  # noqa: RUF012 (stored as a tuple)
+        empty: Literal["zero", "skip"] = "zero"
+
+    assert GradedHits().gain == (0, 1, 5)
+    assert tfr.evaluate([2, 1, 0], [3, 2, 1], ["graded_hits"]) == {"graded_hits": 6}
 
 
 def test_the_gains_of_ir_measures():

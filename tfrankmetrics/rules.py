@@ -102,8 +102,7 @@ def rule_of(annotation: Any) -> Rule:
     if annotation not in _RULES:
         raise TypeError(
             "The type of an option must be a Literal, int, float, bool, str, None, a "
-            "Callable, a Sequence, a Mapping, a union of these, or Annotated with a "
-            "Rule. "
+            "Callable, a union of these, or Annotated with a Rule. "
             f"Received: {annotation!r}."
         )
     return _RULES[annotation]

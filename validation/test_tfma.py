@@ -513,7 +513,7 @@ def test_gains_by_grade_are_saved_as_pairs():
     found = {name.partition("(")[0]: value for name, value in values.items()}
     assert found["ndcg@10"] == pytest.approx(expected["ndcg@10"], rel=1e-12)
     assert found["dcg@3"] == pytest.approx(expected[names[1]], rel=1e-12)
-    with pytest.raises(ValueError, match="a gain for each grade.*query"):
+    with pytest.raises(ValueError, match=r"a gain for each grade.*query"):
         tfma.analyze_raw_data(table, eval_config(["dcg"], gain=[0], **ROWS))
 
 

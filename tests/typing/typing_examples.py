@@ -12,6 +12,8 @@ from tfrankmetrics.options import Persistence
 
 # Valid calls.
 tfr.NDCG(k=10, gain="linear")
+tfr.NDCG(k=10, gain=[0, 1, 3])
+tfr.evaluate([[1]], [[2]], ["ndcg"], gain={0: 0, 1: 0.1, 3: 1})
 tfr.NDCG(10, gain=lambda labels: labels**2, convention="trec_eval", name="mine")
 tfr.DCG(10, empty="skip")
 tfr.AlphaDCG(10, alpha=0.2)

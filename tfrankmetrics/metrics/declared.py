@@ -39,6 +39,7 @@ from tfrankmetrics.ranking.recommended import Exposure
 from tfrankmetrics.rules import (
     Conflict,
     Rule,
+    as_stored,
     check_option,
     listed,
     rule_of,
@@ -315,7 +316,7 @@ def _attributes_of_class(
         "is_custom": cls.__module__.partition(".")[0] != __name__.partition(".")[0],
         "inputs": typing.get_args(fields["inputs"].type),
         "types": types,
-        "defaults": {option: fields[option].default for option in types},
+        "defaults": {option: as_stored(fields[option].default) for option in types},
     }
 
 

@@ -85,11 +85,11 @@ class LabelGain(ItemGain):
             return GAINS[self.gain](labels)
         # An invalid gain makes the query's weight, and therefore the result, NaN. It is
         # marked by infinity, since XLA's maximum over the items may lose NaN.
-        if isinstance(self.gain, tuple):
-            gains = self._of_grades(items)
-        else:
+        if callable(self.gain):
             gains = call_function("gain", self.gain, labels)
             gains = xp.where(gains >= 0, gains, float("inf"))
+        else:
+            gains = self._of_grades(items)
         return xp.where(items.valid, gains, 0)
 
     def _of_grades(self, items: Items) -> Array:

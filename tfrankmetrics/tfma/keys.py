@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tfrankmetrics.compute.combiner import require_support_of_beam
+from tfrankmetrics.item_data import as_config
 from tfrankmetrics.metrics.measure import (
     Measure,
     require_relevance,
@@ -18,15 +19,16 @@ from tfrankmetrics.metrics.measure import (
 from tfrankmetrics.metrics.names import canonical_name
 from tfrankmetrics.options import Duplicates
 from tfrankmetrics.results.request import Request, read_request
-from tfrankmetrics.rules import as_stored
 
 
 def without_numpy(options: Mapping[str, Any]) -> dict[str, Any]:
     """The options as JSON stores them: no numbers of NumPy, and pairs for a dict."""
-    return {
-        name: value.item() if isinstance(value, np.generic) else as_stored(value)
-        for name, value in options.items()
-    }
+    plain: dict[str, Any] = {}
+    for name, value in options.items():
+        if isinstance(value, Mapping):
+            value = as_config([*value], [*value.values()])
+        plain[name] = value.item() if isinstance(value, np.generic) else value
+    return plain
 
 
 def read_saved(
