@@ -72,8 +72,8 @@ def with_num_items(
             if number is None:
                 raise ValueError(
                     f"{name!r} requires the number of items in the catalog, which "
-                    "neither recommended ids nor `batch_sums` contain. Received: "
-                    "num_items=None. Pass num_items=V."
+                    "recommended ids do not contain, nor does a sum of a batch. "
+                    "Received: num_items=None. Pass num_items=V."
                 )
             measure = measure.with_options({"num_items": number})
         complete[name] = measure
