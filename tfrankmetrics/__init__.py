@@ -15,9 +15,9 @@ and editors. Tests enforce three rules:
 *   Outside of `keras/` and `tfma/`, only `arrays/tensorflow.py` and
     `inputs/read_tensors.py` import TensorFlow when they are imported, and only
     `arrays/jax.py` imports JAX.
-*   A metric's class does not know Keras. Its objects are of its twin, a subclass that
-    `keras/twin.py` makes with the first object; therefore use `isinstance(metric,
-    NDCG)` instead of `type(metric) is NDCG`. `keras_hooks.py` is the only connection.
+*   A metric's class does not know Keras. With the first object, all of them derive from
+    the Keras metric in `keras/state.py`, or without Keras from the one in
+    `evaluation/accumulating_metric.py`. `keras_hooks.py` is the only connection.
 *   Keras must find the classes when it loads a model: `keras/backends.py` registers
     them when Keras is imported.
 """
@@ -27,7 +27,7 @@ import importlib
 import pkgutil
 
 from tfrankmetrics import keras_hooks
-from tfrankmetrics.keras import backends, twin
+from tfrankmetrics.keras import backends
 
 __version__ = "0.1.0"
 
@@ -59,14 +59,25 @@ def __getattr__(name: str) -> object:
 
 
 def _is_available(name: str) -> bool:
-    """Whether a name can be imported: some need Keras."""
-    of_keras = "tfrankmetrics.callbacks.", "tfrankmetrics.keras."
-    return backends.can_make_metrics() or not _modules()[name].startswith(of_keras)
+    """Whether a name can be imported: callbacks need Keras."""
+    is_callback = _modules()[name].startswith("tfrankmetrics.callbacks.")
+    return not is_callback or backends.can_make_metrics()
 
 
 def __dir__() -> list[str]:
     return [*__getattr__("__all__"), "__version__"]  # type: ignore[misc]
 
 
-keras_hooks.class_of_objects, keras_hooks.register = twin.twin_of, backends.register
+def _base_of_objects() -> type:
+    """The class that keeps the sums of metric objects."""
+    if backends.can_make_metrics():
+        from tfrankmetrics.keras.state import StatefulMetric
+
+        return StatefulMetric
+    from tfrankmetrics.evaluation.accumulating_metric import AccumulatingMetric
+
+    return AccumulatingMetric
+
+
+keras_hooks.base_of_objects, keras_hooks.register = _base_of_objects, backends.register
 backends.register_soon()

@@ -7,11 +7,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-# From a metric's class to the class of its objects: a subclass that is a Keras metric,
-# if Keras is installed.
-class_of_objects: Callable[[Any], Any]
+# The class that keeps the sums of metric objects: a Keras metric if Keras is installed.
+base_of_objects: Callable[[], type]
 
 # Registers a class with Keras, by its package and its name in configs.
 register: Callable[[type, str, str | None], None]

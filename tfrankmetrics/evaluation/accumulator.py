@@ -338,7 +338,7 @@ class Accumulator:
                 accumulator then stays as it was.
         """
         for other in others:
-            if not isinstance(other, Accumulator) or other._request != self._request:
+            if not isinstance(other, Accumulator) or other._adds != self._adds:
                 raise ValueError(
                     "Accumulators can be merged if they have the same metrics in the "
                     "same order, with the same options; functions among them must be "
@@ -423,6 +423,11 @@ class Accumulator:
         return {**vars(self), **own}
 
     @property
+    def _adds(self) -> tuple[Any, ...]:
+        """What it adds up: the metrics in their order, without names, and the data."""
+        return self._request.measures, self._request.with_measures({})
+
+    @property
     def _identity(self) -> dict[str, str]:
         """The metrics with their options, and how the data are read, as text."""
         request = self._request
@@ -492,7 +497,8 @@ class Accumulator:
     def _totals_of_state(self, state: Mapping[str, Any]) -> Totals:
         """The inverse of `state_dict`. Raises ValueError for that of other metrics."""
         received = state.get("metrics") if isinstance(state, Mapping) else state
-        if received != self._identity:
+        # Dicts are equal in any order, and sums are not.
+        if received != self._identity or [*received] != [*self._identity]:
             raise ValueError(
                 "The state must be that of an accumulator with the same metrics, "
                 f"options and input format, {shortened(self._identity)}. Received: "

@@ -50,12 +50,6 @@ def can_make_metrics() -> bool:
     return has_tensorflow() or library_of_metrics() != "tensorflow"
 
 
-def require_keras(needed_by: str) -> None:
-    """Raises ImportError without a Keras whose backend is installed."""
-    if not can_make_metrics():
-        raise ModuleNotFoundError(lacks_keras(needed_by), name="tensorflow")
-
-
 def lacks_keras(needed_by: str) -> str:
     """The error for what needs Keras, where Keras or its backend is not installed."""
     return (
@@ -115,10 +109,11 @@ class _Finder:
     @classmethod
     def find_spec(cls, name: str, path: Any, target: Any = None) -> Any:
         """The specification of a module, for Python's import; None for the others."""
-        if name.startswith(("tfrankmetrics.Evaluate", "tfrankmetrics.RankingMetrics")):
+        if name.startswith("tfrankmetrics.Evaluate") and not can_make_metrics():
             # `from tfrankmetrics import EvaluateRows`, which is no attribute without
             # Keras: Python tries a module of this name, and would not say the reason.
-            require_keras(f"`{name.rpartition('.')[2]}`")
+            callback = name.removeprefix("tfrankmetrics.")
+            raise ModuleNotFoundError(lacks_keras(f"`{callback}`"), name="tensorflow")
         if name != _name_of_keras():
             return None
         others = (each for each in sys.meta_path if each is not cls)

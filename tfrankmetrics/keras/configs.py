@@ -62,16 +62,3 @@ def from_config(value: Any) -> Any:
             f"{shortened(value)}. Import the module that registers it first."
         )
     return utils.deserialize_keras_object(value)
-
-
-def register_like(known: type[Any], cls: type[Any]) -> None:
-    """Transfers the registered name of a class to a second one, if there is any."""
-    registered = keras.utils.get_registered_name(known)
-    latest = keras.utils.get_registered_object(registered)
-    if latest is None:
-        return
-    package, _, name = registered.partition(">")
-    register = keras.utils.register_keras_serializable(package, name)
-    register(cls)
-    if latest is not known:  # a class that was declared again, as in a notebook
-        register(latest)

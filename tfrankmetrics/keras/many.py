@@ -91,7 +91,7 @@ class RankingMetrics(MetricBase):
         request.require_free_keys((), has_ids=False)
         require_data_in_order(request.measures)
         super().__init__(
-            request.measures,
+            request.named,
             request.input_format,
             name,
             dtype,

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
@@ -15,6 +14,7 @@ from tfrankmetrics.arguments import ArrayLike
 from tfrankmetrics.arrays import Array, Library
 from tfrankmetrics.compute.calls import call_compiled
 from tfrankmetrics.compute.exposures import require_data_in_order, require_known_items
+from tfrankmetrics.compute.metric_checks import check_custom
 from tfrankmetrics.compute.sums import (
     num_rows,
     results,
@@ -54,17 +54,24 @@ class StatefulMetric(KerasMetric):
     and workers, which Keras sums up by default, are the state of one device.
     """
 
-    _written_class: ClassVar[type[Any]]  # the class in the code
+    fields: Mapping[str, Any]  # of the metric's class, if it has any
 
     def __init__(
         self,
-        measures: Sequence[Measure],
+        named: Mapping[str, Measure],
         input_format: InputFormat,
         name: str | None,
         dtype: str | None,
         *,
         num_queries: bool = False,
     ) -> None:
+        for field in getattr(self, "fields", {}).keys() - {"name", "dtype"}:
+            if hasattr(StatefulMetric, field):
+                raise TypeError(
+                    "A field must not have the name of an attribute of Keras's "
+                    f"metrics. Received: `{field}` of {type(self).__name__}."
+                )
+        check_custom(named.values(), BACKEND)
         try:
             super().__init__(name=name, dtype=dtype)
             is_float = "float" in str(self.dtype)
@@ -75,8 +82,8 @@ class StatefulMetric(KerasMetric):
                 "The dtype of a metric's result must be a float. "
                 f"Received: dtype={shortened(dtype)}."
             )
-        self._measures = tuple(measures)
-        self._input_format = input_format
+        self._measures = (*named.values(),)
+        self._input_format, self._num_queries = input_format, num_queries
         self._sums_of_batch = (
             weighted_sums_and_queries if num_queries else weighted_sums
         )
@@ -86,21 +93,6 @@ class StatefulMetric(KerasMetric):
         self._num_saved = self._num_sums + num_queries
         num_all = self._num_saved + self._evidence.num_rows
         self._sums = variables.new(self, "sums", (num_all, 2))
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The arguments that recreate this metric, except its name and dtype."""
-        raise NotImplementedError
-
-    @property
-    def result_keys(self) -> tuple[str, ...]:
-        """The keys of the result, if it is a dict."""
-        return ()
-
-    @property
-    def input_format(self) -> InputFormat:
-        """The input format of `update_state`: labels, ids or a catalog."""
-        return self._input_format
 
     @variables.not_converted
     def update_state(
@@ -182,30 +174,6 @@ class StatefulMetric(KerasMetric):
 
     def merge_state(self, metrics: Iterable[StatefulMetric]) -> None:
         """As `MetricBase.merge_state` states."""
-        if isinstance(metrics, KerasMetric):
-            raise ValueError(
-                f"`metrics` must be a list of metrics. Received: {metrics!r}, one "
-                "metric. Pass merge_state([metric])."
-            )
-        metrics = list(metrics)
-        for metric in metrics:
-            if not isinstance(metric, StatefulMetric):
-                raise ValueError(
-                    "Only metrics of tfrankmetrics can be merged. Received: "
-                    f"{metric!r}."
-                )
-            for theirs, mine in itertools.zip_longest(
-                (metric.input_format, metric._sums_of_batch, *metric._measures),
-                (self.input_format, self._sums_of_batch, *self._measures),
-                fillvalue="nothing",
-            ):
-                if theirs != mine:
-                    raise ValueError(
-                        "Metrics can be merged if they list the same metrics in the "
-                        "same order, with the same options and inputs; functions among "
-                        f"them must be the same object. Received: {theirs}, to be "
-                        f"merged into {mine}."
-                    )
         for metric in metrics:
             with self._computing_in(READER):
                 amount = variables.numbers_of(metric._sums, READER)
@@ -227,16 +195,6 @@ class StatefulMetric(KerasMetric):
     def from_config(cls, config: dict[str, Any]) -> Any:
         """Makes the metric from the result of `get_config`."""
         return cls(**{name: from_config(value) for name, value in config.items()})
-
-    def __repr__(self) -> str:
-        return f"<{type(self).__name__} {', '.join(self.result_keys) or self.name}>"
-
-    __str__ = __repr__  # the one of Keras 2 calls get_config
-
-    def __reduce__(self) -> tuple:
-        """Copies and pickles by config and state, in Keras 2 and 3 alike."""
-        config, state = self.get_config(), self._saved_state()
-        return _restore, (type(self)._written_class, config, state)
 
     def _saved_state(self) -> np.ndarray:
         """The sums without the facts, since another version may count other facts."""
@@ -296,11 +254,3 @@ class StatefulMetric(KerasMetric):
             "tfrankmetrics.evaluate to get an error that names the value.",
             self._evidence.warned,
         )
-
-
-def _restore(
-    cls: type[StatefulMetric], config: dict[str, Any], state: np.ndarray
-) -> StatefulMetric:
-    metric = cls.from_config(config)
-    metric._load_state(state)
-    return metric

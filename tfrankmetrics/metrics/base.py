@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Iterable
+import itertools
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from tfrankmetrics import keras_hooks
 from tfrankmetrics.arguments import ArrayLike
 from tfrankmetrics.arrays import Array
 from tfrankmetrics.conventions import CONVENTIONS, IN_ORDER_OF_TREC_EVAL
-from tfrankmetrics.inputs.formats import input_format
+from tfrankmetrics.inputs.formats import InputFormat, input_format
 from tfrankmetrics.metrics.fields import Field, with_fields
 from tfrankmetrics.metrics.measure import (
     Declaration,
@@ -33,7 +34,18 @@ from tfrankmetrics.rules import UnknownOptionError, did_you_mean, shortened
 if TYPE_CHECKING:  # as the objects are
     from tfrankmetrics.keras.state import StatefulMetric as _Base
 else:
-    _Base = object
+
+    class _Base:
+        """The base of `MetricBase` before the first object."""
+
+
+# The methods of `Accumulator` and of other libraries, and those of a metric object.
+_MEANT = {
+    "update": "update_state",
+    "compute": "result",
+    "reset": "reset_state",
+    "merge": "merge_state",
+}
 
 
 def require_name(name: Any) -> None:
@@ -43,14 +55,42 @@ def require_name(name: Any) -> None:
 
 
 class MetricBase(_Base):
-    """A class whose objects are of its twin, a subclass that is also a Keras metric."""
+    """What all metrics have in common. Its base keeps the sums.
+
+    A subclass of a Keras class would import Keras, and with it TensorFlow: seconds and
+    hundreds of megabytes that arrays and tables do not need. Therefore, this class has
+    its base from the first object on: a Keras metric, or without Keras
+    `AccumulatingMetric`.
+    """
 
     if not TYPE_CHECKING:  # type checkers check calls by the fields of a class
 
         def __new__(cls, *_: Any, **__: Any) -> Any:
-            """An object of the twin."""
-            twin = keras_hooks.class_of_objects(cls)
-            return super(MetricBase, twin).__new__(twin)
+            """An object, of a class that has its base."""
+            _complete_base()
+            return super().__new__(cls)
+
+        def __getattr__(self, name: str) -> Any:
+            """Raises AttributeError, for names of other libraries with ours."""
+            hint = f" Use `{_MEANT[name]}`." if name in _MEANT else ""
+            raise AttributeError(
+                f"{type(self).__name__!r} object has no attribute {name!r}.{hint}"
+            )
+
+    @property
+    def arguments(self) -> dict[str, Any]:
+        """The arguments that recreate this metric, except its name and dtype."""
+        raise NotImplementedError
+
+    @property
+    def result_keys(self) -> tuple[str, ...]:
+        """The keys of the result, if it is a dict."""
+        return ()
+
+    @property
+    def input_format(self) -> InputFormat:
+        """The input format of `update_state`: labels, ids or a catalog."""
+        return self._input_format
 
     # These methods stand here so that `help` and editors show them.
 
@@ -120,6 +160,14 @@ class MetricBase(_Base):
         Raises:
             ValueError: A metric computes different values. No state changes then.
         """
+        if not isinstance(metrics, Iterable):
+            raise ValueError(
+                f"`metrics` must be a list of metrics. Received: {metrics!r}, one "
+                "metric. Pass merge_state([metric])."
+            )
+        metrics = [*metrics]
+        for metric in metrics:
+            self._require_like(metric)
         super().merge_state(metrics)
 
     def get_config(self) -> dict[str, Any]:
@@ -133,7 +181,52 @@ class MetricBase(_Base):
         Args:
             config: What `get_config` returns.
         """
-        return super(MetricBase, keras_hooks.class_of_objects(cls)).from_config(config)
+        _complete_base()  # Keras may call this method before there is an object
+        return super().from_config(config)
+
+    def _require_like(self, metric: Any) -> None:
+        """Raises ValueError for a metric that computes something else."""
+        if not isinstance(metric, MetricBase):
+            raise ValueError(
+                f"Only metrics of tfrankmetrics can be merged. Received: {metric!r}."
+            )
+        for theirs, mine in itertools.zip_longest(
+            metric._computed(), self._computed(), fillvalue="nothing"
+        ):
+            if theirs != mine:
+                raise ValueError(
+                    "Metrics can be merged if they list the same metrics in the same "
+                    "order, with the same options and inputs; functions among them "
+                    f"must be the same object. Received: {theirs}, to be merged into "
+                    f"{mine}."
+                )
+
+    def _computed(self) -> Iterator[Any]:
+        """What a metric computes: the input format and the measures."""
+        yield self._input_format
+        yield f"num_queries={self._num_queries}"
+        yield from self._measures
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {', '.join(self.result_keys) or self.name}>"
+
+    __str__ = __repr__  # the one of Keras 2 calls get_config
+
+    def __reduce__(self) -> tuple:
+        """Copies and pickles by config and state, also in Keras 2 and 3 alike."""
+        return _restore, (type(self), self.get_config(), self._saved_state())
+
+
+def _complete_base() -> None:
+    """Gives the metrics the base that keeps their sums, unless they have it."""
+    if MetricBase.__bases__ == (_Base,):
+        MetricBase.__bases__ = (keras_hooks.base_of_objects(),)
+
+
+def _restore(cls: type[MetricBase], config: dict[str, Any], state: Any) -> MetricBase:
+    metric = cls.from_config(config)
+    metric._load_state(state)
+    return metric
 
 
 @with_fields
@@ -165,7 +258,7 @@ class SingleMetric(MetricBase):
         measure = make_measure(self.declaration, given.pop("k", None), **given)
         check_inputs(measure, data)
         require_name(name)
-        super().__init__([measure], data, name or measure.name, dtype)
+        super().__init__({measure.name: measure}, data, name or measure.name, dtype)
 
     def _bind(self, *args: Any, **given: Any) -> dict[str, Any]:
         signature = inspect.signature(type(self))
