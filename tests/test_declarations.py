@@ -14,6 +14,7 @@ from cases import CASES, CLASSES, METRICS, OWN_METRICS, TESTED_ELSEWHERE, make_m
 
 import tfrankmetrics as tfr
 from tfrankmetrics import item_data, options
+from tfrankmetrics.metrics import fields
 from tfrankmetrics.testing import check_metric
 
 BASES = (tfr.TopKMetric, tfr.WholeListMetric, tfr.SubtopicMetric)
@@ -382,8 +383,21 @@ def test_a_field_does_not_hide_an_attribute_of_keras(declarations):
     def formula(lists, gain, *, variables):
         return half(lists, gain)
 
-    metric = declare(formula=formula, variables=(float, 0.5))
     message = "an attribute of Keras's metrics.*Received: `variables`"
+    with pytest.raises(TypeError, match=message):
+        # Before the first object of any metric, the declaration is accepted.
+        declare(formula=formula, variables=(float, 0.5))()
+
+
+def test_the_first_object_rejects_an_attribute_of_keras(declarations, monkeypatch):
+    """At the declaration, the attributes of Keras's metrics are not known."""
+
+    def formula(lists, gain, *, variables):
+        return half(lists, gain)
+
+    monkeypatch.setattr(fields, "_require_free_field", lambda *_, **__: None)
+    metric = declare(formula=formula, variables=(float, 0.5))
+    message = "attribute of Keras's metrics. Received: `variables` of Half"
     with pytest.raises(TypeError, match=message):
         metric()
 

@@ -60,7 +60,7 @@ def check_declaration(declaration: Declaration, *libraries: Library) -> None:
     """
     _check_alone(declaration)
     for library in ("tensorflow", *libraries):
-        if library != "numpy" and library in sys.modules:
+        if library != "numpy" and sys.modules.get(library):
             _compare_with_numpy(declaration, library)
 
 
@@ -70,7 +70,7 @@ def _check_alone(declaration: Declaration) -> None:
     try:
         _check_values(declaration, "numpy")
     except _FormulaError:
-        if "tensorflow" not in sys.modules:
+        if not sys.modules.get("tensorflow"):
             raise
         _check_values(declaration, "tensorflow")
         declaration.needs_tensors = True
