@@ -210,7 +210,7 @@ def check_custom_metrics():
         relevance_threshold: float = 1.0
 
     with pytest.raises(TypeError, match="must compute the values"):
-        Wrong()
+        Wrong().update_state([[1]], [[1]])
 
 
 @pytest.mark.parametrize(

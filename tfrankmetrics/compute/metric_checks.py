@@ -12,7 +12,7 @@ import functools
 import itertools
 import sys
 import typing
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +25,7 @@ from tfrankmetrics.compute.values import values_and_weights
 from tfrankmetrics.graphs import outside_of_graphs
 from tfrankmetrics.inputs.ids import read_ids
 from tfrankmetrics.inputs.labels import read_labels
-from tfrankmetrics.metrics.measure import Declaration, Measure, make_measure
+from tfrankmetrics.metrics.measure import Declaration, make_measure
 from tfrankmetrics.ranking.ties import STABLE
 
 Values = Callable[..., np.ndarray]  # of labels, scores and perhaps cutoffs
@@ -41,13 +41,6 @@ BATCH = (
     np.array([[*r, -1] for r in _ROWS], np.float32),
     [[*r, 5] for r in (SCORES, [1] * 4, SCORES, SCORES, SCORES, [-np.inf] * 4)],
 )
-
-
-def check_custom(measures: Iterable[Measure], *libraries: Library) -> None:
-    """`check_declaration` for those of the metrics that users declared."""
-    for measure in measures:
-        if measure.declaration.is_custom:
-            check_declaration(measure.declaration, *libraries)
 
 
 def check_declaration(declaration: Declaration, *libraries: Library) -> None:

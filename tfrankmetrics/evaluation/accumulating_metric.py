@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics.arrays.numpy import quiet
-from tfrankmetrics.compute.metric_checks import check_custom
 from tfrankmetrics.evaluation.accumulator import Accumulator
 from tfrankmetrics.inputs.formats import InputFormat
 from tfrankmetrics.metrics.measure import Measure
@@ -43,7 +42,6 @@ class AccumulatingMetric:
         *,
         num_queries: bool = False,
     ) -> None:
-        check_custom(named.values())
         self.name = name or "ranking_metrics"  # the name of all others is given
         self.dtype = _dtype_of_result(dtype)
         self._measures = (*named.values(),)

@@ -14,7 +14,7 @@ from tfrankmetrics.arguments import ArrayLike
 from tfrankmetrics.arrays import Array, Library
 from tfrankmetrics.compute.calls import call_compiled
 from tfrankmetrics.compute.exposures import require_data_in_order, require_known_items
-from tfrankmetrics.compute.metric_checks import check_custom
+from tfrankmetrics.compute.metric_checks import check_declaration
 from tfrankmetrics.compute.sums import (
     num_rows,
     results,
@@ -54,8 +54,6 @@ class StatefulMetric(KerasMetric):
     and workers, which Keras sums up by default, are the state of one device.
     """
 
-    fields: Mapping[str, Any]  # of the metric's class, if it has any
-
     def __init__(
         self,
         named: Mapping[str, Measure],
@@ -65,13 +63,16 @@ class StatefulMetric(KerasMetric):
         *,
         num_queries: bool = False,
     ) -> None:
-        for field in getattr(self, "fields", {}).keys() - {"name", "dtype"}:
+        fields = getattr(self, "fields", {})  # of a single metric
+        for field in fields.keys() - {"name", "dtype"}:
             if hasattr(StatefulMetric, field):
                 raise TypeError(
                     "A field must not have the name of an attribute of Keras's "
                     f"metrics. Received: `{field}` of {type(self).__name__}."
                 )
-        check_custom(named.values(), BACKEND)
+        for measure in named.values():
+            if measure.declaration.is_custom:
+                check_declaration(measure.declaration, BACKEND)
         try:
             super().__init__(name=name, dtype=dtype)
             is_float = "float" in str(self.dtype)

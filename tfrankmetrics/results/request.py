@@ -26,7 +26,7 @@ from tfrankmetrics.columns.slices import (
 )
 from tfrankmetrics.compute.computed import Computed
 from tfrankmetrics.compute.exposures import require_known_items, with_num_items
-from tfrankmetrics.compute.metric_checks import check_custom
+from tfrankmetrics.compute.metric_checks import check_declaration
 from tfrankmetrics.compute.sums import count_queries, means_of
 from tfrankmetrics.compute.values import require_finite
 from tfrankmetrics.inputs.formats import InputFormat, input_format
@@ -229,7 +229,9 @@ def read_request(
     check_option("metrics", "num_queries", num_queries, bool)
     check_option("metrics", "lower_is_better", lower_is_better, bool)
     named = named_measures(metrics, options, form, separator)
-    check_custom(named.values())
+    for measure in named.values():
+        if measure.declaration.is_custom:
+            check_declaration(measure.declaration)
     if per_query:
         require_values_by_query(named)
         named = {
