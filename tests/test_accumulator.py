@@ -330,6 +330,18 @@ def test_weights_that_differ_within_a_query_do_not_depend_on_the_parts(name):
     assert accumulator.compute() == pytest.approx(whole, rel=1e-12)
 
 
+def test_metrics_in_another_order_are_refused():
+    first, second = tfr.Accumulator(["mrr", "P@1"]), tfr.Accumulator(["P@1", "mrr"])
+    second.update([[0, 1]], [[2, 1]])
+    with pytest.raises(ValueError, match="same order"):
+        first.merge(second)
+    with pytest.raises(ValueError, match="same metrics"):
+        first.load_state_dict(second.state_dict())
+    named_otherwise = tfr.Accumulator(["precision@1", "RR"])
+    named_otherwise.merge(second)
+    assert named_otherwise.compute() == {"precision@1": 0.0, "RR": 0.5}
+
+
 @pytest.mark.parametrize(
     "other",
     [{"num_items": 5}, {"lower_is_better": True}, {"ties": "stable"}],

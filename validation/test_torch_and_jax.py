@@ -149,6 +149,28 @@ def test_sparse_tensors_are_an_error(sparse):
             call()
 
 
+WITHOUT_KERAS = """
+import sys
+sys.modules["tensorflow"] = sys.modules["keras"] = None
+import pytest, test_torch_and_jax as here, tfrankmetrics as tfr
+expected = tfr.evaluate(here.LABELS, here.SCORES, here.NAMES)
+for of in here.KINDS:
+    metrics = tfr.RankingMetrics(here.NAMES)
+    for row in (slice(0, 1), slice(1, 2)):
+        metrics.update_state(of(here.LABELS[row]), of(here.SCORES[row]))
+    assert metrics.result() == pytest.approx(expected, rel=1e-12), of
+"""
+
+
+def test_metric_objects_without_keras():
+    folders = [str(pathlib.Path(__file__).parent), *sys.path]
+    subprocess.run(
+        [sys.executable, "-c", WITHOUT_KERAS],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(folders)},
+        check=True,
+    )
+
+
 @pytest.mark.parametrize("page", ["backends.md", "accumulate.md"])
 def test_two_processes_of_the_documentation_have_the_value_of_one(page, tmp_path):
     (block,) = blocks_of(GUIDE / page, "py", containing="torch.distributed")

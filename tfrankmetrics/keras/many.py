@@ -1,4 +1,4 @@
-"""Many metrics and cutoffs from one ranking, as one Keras metric."""
+"""Many metrics and cutoffs from one ranking, as one metric object."""
 
 from __future__ import annotations
 
@@ -45,7 +45,8 @@ class RankingMetrics(MetricBase):
             (`NDCG(k=10, gain="linear", name="x")`), its `name`.
         prefix: A string put before each key of the result.
         name: The name of the metric itself, which the logs do not show.
-        dtype: The dtype of the results, by default Keras's floatx.
+        dtype: The dtype of the results, by default Keras's floatx, or float64 without
+            Keras.
         num_queries: If True, adds the number of included queries, under the key
             "num_queries".
         separator: "@" (the default): keys as passed; "_": keys such as "ndcg_10".

@@ -160,7 +160,7 @@ class StatefulMetric(KerasMetric):
             sums = xp.concat([sums, evidence], axis=0)
         variables.add(self._sums, sums)
 
-    def computations(self, *args: Any, **kwargs: Any) -> None:
+    def computations(self, *_: Any, **__: Any) -> None:
         """Raises an error in TensorFlow Model Analysis, which calls this method."""
         raise TypeError(
             "TensorFlow Model Analysis supports metrics of Keras 2 only. Received: "
@@ -211,11 +211,19 @@ class StatefulMetric(KerasMetric):
     if hasattr(KerasMetric, "save_own_variables"):
 
         def save_own_variables(self, store: dict[str, np.ndarray]) -> None:
-            """Saves the state in the file of a model."""
+            """Saves the state in the file of a model.
+
+            Args:
+                store: The part of the file for this metric.
+            """
             store["0"] = self._saved_state()
 
         def load_own_variables(self, store: dict[str, np.ndarray]) -> None:
-            """Loads the state from the file of a model."""
+            """Loads the state from the file of a model.
+
+            Args:
+                store: The part of the file for this metric.
+            """
             self._load_state(np.asarray(store["0"]))
 
     @variables.not_converted

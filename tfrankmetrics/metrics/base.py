@@ -134,7 +134,8 @@ class MetricBase(_Base):
         Raises:
             ValueError: A shape or dtype is not one of these. In a graph with unknown
                 dimensions, `tf.errors.InvalidArgumentError` is raised when it runs. In
-                eager mode, an id is outside of the catalog.
+                eager mode, an id is outside of the catalog. Without Keras, also an
+                invalid value.
         """
         super().update_state(y_true, y_pred, sample_weight)
 
@@ -171,7 +172,10 @@ class MetricBase(_Base):
         super().merge_state(metrics)
 
     def get_config(self) -> dict[str, Any]:
-        """The arguments that recreate this metric, as Keras saves them."""
+        """The arguments that recreate this metric, as Keras saves them.
+
+        Without Keras, functions and metric objects among them stay as they are.
+        """
         return super().get_config()
 
     @classmethod
@@ -328,8 +332,8 @@ class TopKMetric(SingleMetric):
             "first" (once, at the first position; the default) or "all" (each time).
         name: The name of the result; by default the metric's name and cutoff, as in
             `ndcg@10`.
-        dtype: The dtype of the result, by default Keras's floatx. The state is always
-            float64, or as exact.
+        dtype: The dtype of the result, by default Keras's floatx, or float64 without
+            Keras. The state is always float64, or as exact.
         ties: How ties are broken: "expected" (the average over all orders of
             the tied items), "stable" (in the order of the list), "best" (the
             highest gain first) or "worst" (the lowest gain first), both without weights
