@@ -383,7 +383,7 @@ def test_a_field_does_not_hide_an_attribute_of_keras(declarations):
     def formula(lists, gain, *, variables):
         return half(lists, gain)
 
-    message = "an attribute of Keras's metrics.*Received: `variables`"
+    message = "an attribute of.* Keras's metrics.*Received: `variables`"
     with pytest.raises(TypeError, match=message):
         # Before the first object of any metric, the declaration is accepted.
         declare(formula=formula, variables=(float, 0.5))()

@@ -109,8 +109,8 @@ def _require_free_field(cls: type, name: str, *, is_base: bool) -> None:
     taken = {n for base in bases for n in (*vars(base), *base.__annotations__)}
     if name in taken or name == "self" or name.startswith("_"):
         raise TypeError(
-            "A field must not have the name of an attribute of all metrics or of an "
-            "attribute of Keras's metrics, nor begin with an underscore. Received: "
+            "A field must not have the name of an attribute of all metrics or of "
+            "Keras's metrics, nor begin with an underscore. Received: "
             f"`{name}` of {cls.__name__}."
         )
     if name in _ARGUMENTS:
