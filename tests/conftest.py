@@ -27,7 +27,7 @@ OF_TENSORFLOW = [
     "project", "propensity", "properties", "quickstart", "recipes",
     "recommendation", "retrieval", "runs", "saved", "sharing", "slices", "tables",
     "terminal", "tf_ranking_values", "tie_range", "ties", "trec", "two_towers",
-    "values",
+    "values", "without_keras",
 ]  # fmt: skip
 OF_ONE_BACKEND = {"tensorflow": OF_TENSORFLOW, "jax": ["jax"], "torch": ["torch"]}
 collect_ignore = [
