@@ -20,6 +20,8 @@ SAMPLES, QUERIES = 4000, (10, 20, 50, 300)
 TESTED, RESAMPLES = 2000, 1000
 POPULATION = 2_000_000  # whose mean is the true one
 TESTS = ["randomization", "t", "bootstrap"]
+OF_PEOPLE = [f"{n} {of}" for n in (20, 50, 100) for of in ("means", "differences")]
+OF_PEOPLE.append("width")
 POWERS = ["t-test", "gate", "gate, margin from the interval"]
 
 
@@ -66,6 +68,8 @@ WEIGHTED = ["0 or 1, mean 0.05", "reciprocal ranks, 70% zeros", "NDCG, 50% zeros
 # The share of queries for which both models have the same value.
 EQUAL = {"0 or 1, mean 0.05": 0.2, "0 or 1, mean 0.3": 0.5, "NDCG, 50% zeros": 0.3}
 EQUAL |= {"reciprocal ranks, 20% zeros": 0.6, "NDCG near 0.8, no ties": 0.0}
+JUDGES = "good", "inflated", "useless"
+JUDGED = "NDCG, 50% zeros", "reciprocal ranks, 20% zeros"
 PAIRS = [(model, "") for model in EQUAL]
 LOG_NORMAL = ", log-normal weights"
 PAIRS += [(model, LOG_NORMAL) for model in [*EQUAL][2:]]
@@ -163,6 +167,55 @@ def rejections(model, weights, queries):
     return found
 
 
+def judge_of(kind, values, draw, rng):
+    """The judge copies 85% of the values; an inflated one grants 1 to 30% of all."""
+    others = draw(rng, values.shape)
+    if kind == "useless":
+        return others
+    judged = np.where(rng.random(values.shape) < 0.15, others, values)
+    if kind == "inflated":
+        judged = np.where(rng.random(values.shape) < 0.3, 1.0, judged)
+    return judged
+
+
+def corrected_and_alone(name, kind, queries):
+    """Two equal models by people, with a judge of four times as many queries, or alone.
+
+    Each metric is a sample. Half of the values of both models are equal.
+    """
+    draw, rng = MODELS[name], rng_of(name, kind, queries)
+    first = draw(rng, (4 * queries, TESTED))
+    is_equal = rng.random(first.shape) < 0.5
+    people = {"A": first, "B": np.where(is_equal, first, draw(rng, first.shape))}
+    judge = {model: judge_of(kind, each, draw, rng) for model, each in people.items()}
+    is_graded = np.arange(4 * queries)[:, np.newaxis] < queries
+    some = {model: np.where(is_graded, each, np.nan) for model, each in people.items()}
+    few = {model: each[:queries] for model, each in people.items()}
+    judge, some, few = (
+        {model: model_of(each, np.ones_like(each)) for model, each in models.items()}
+        for models in (judge, some, few)
+    )
+    corrected = tfr.compare(judge, people=some, correction=None)
+    return corrected, tfr.compare(few, test="t", correction=None)
+
+
+def width(estimates):
+    return np.mean([each.high - each.low for each in estimates])
+
+
+def rows_of_people():
+    for name in JUDGED:
+        for kind in JUDGES:
+            cells = []
+            for n in (20, 50, 100):
+                corrected, alone = corrected_and_alone(name, kind, n)
+                means = [each for each in corrected.means if each.model == "A"]
+                cells.append(f"{covers(means, true_mean(name)):.1%}")
+                cells.append(f"{covers(corrected.differences, 0):.1%}")
+            narrower = width(corrected.means) / width(alone.means)
+            yield [name, kind, *cells, f"{narrower:.0%}"]
+
+
 def rows_of_means():
     cases = [(model, "") for model in MODELS]
     cases += [(model, each) for model in WEIGHTED for each in [*WEIGHTS][1:]]
@@ -203,6 +256,7 @@ def main():
         "differences": table(["values of both models", *sizes], rows_of_differences()),
         "tests": table(["values of both models", "queries", *TESTS], rows_of_tests()),
         "power": table(["values of both models", "queries", *POWERS], rows_of_powers()),
+        "people": table(["values", "judge", *OF_PEOPLE], rows_of_people()),
     }
     for name, content in tables.items():
         print(content)

@@ -412,6 +412,67 @@ CHOICES = {
 }
 
 
+def test_people_correct_a_judge(capsys, tmp_path):
+    """The judge finds b relevant, too, and people graded 12 of 30 queries."""
+    queries = range(30)
+    judged = "".join(f"{q} 0 a 1\n{q} 0 b {q % 3 % 2}\n" for q in queries)
+    lines = [
+        "".join(f"{q} Q0 {'ab'[q % each]} 1 2 t\n" for q in queries) for each in (1, 2)
+    ]
+    people = "".join(f"{q} 0 a 1\n" for q in queries[::2])
+    write(
+        judged=judged,
+        people=people,
+        one=lines[0],
+        two=lines[1],
+        by="".join(f"{q} {'xy'[q > 14]}\n" for q in queries),
+    )
+
+    def values(qrels, names, **options):
+        return {
+            name: tfr.evaluate_run(qrels, name, ["mrr"], per_query=True, **options)
+            for name in names
+        }
+
+    for names in (["one", "two"], ["one"]):
+        expected = tfr.compare(values("judged", names), people=values("people", names))
+        arguments = "judged", *names, "-m", "mrr", "--people", "people"
+        _, out, err = run(capsys, *arguments)
+        assert (out, err) == (f"{expected!r}\n", "")
+        _, out, _ = run(capsys, *arguments, "--format", "json")
+        assert [each["bias"] for each in json.loads(out)["judge"]] == [
+            each.bias for each in expected.judge
+        ]
+    slices = dict(line.split() for line in pathlib.Path("by").read_text().splitlines())
+    judge = values("judged", ["one"], by=slices)
+    expected = tfr.compare(judge, people=values("people", ["one"]), by="slice")
+    _, out, _ = run(capsys, *arguments, "--by", "by")
+    assert out == f"{expected!r}\n"
+    table = pd.DataFrame(
+        {
+            "query_id": [*map(str, queries)] * 2,
+            "item_id": ["a"] * 30 + ["b"] * 30,
+            "label": [1] * 30 + [0] * 30,
+            "score": [2.0] * 60,
+        }
+    )
+    table.to_csv("table.csv", index=False)
+    status, out, _ = run(capsys, "table.csv", "-m", "mrr", "--people", "people")
+    assert (status, "table" in out) == (0, True)
+    models = pd.concat([table.assign(model=name) for name in ("m", "n")])
+    models.to_csv("models.csv", index=False)
+    _, out, _ = run(
+        capsys, "models.csv", "--model", "model", "-m", "mrr", "--people", "people"
+    )
+    assert "n - m" in out
+    for wrong, message in (
+        ("--test wilcoxon", "--test with --people must be 't'."),
+        ("-q", "--by or --people"),
+    ):
+        _, _, err = run(capsys, *arguments, *wrong.split())
+        assert message in err
+
+
 @pytest.mark.parametrize("flag", CHOICES)
 def test_a_flag_has_the_choices_of_its_argument(capsys, flag):
     with pytest.raises(SystemExit):

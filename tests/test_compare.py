@@ -1062,7 +1062,9 @@ def test_columns_of_the_tables():
     assert lines[1].startswith("| --- | --- | ---: |")  # numbers are on the right
     assert comparison.to_markdown("means").splitlines()[1].startswith("| --- | ---: |")
     for call in (comparison.to_markdown, comparison.to_pandas):
-        with pytest.raises(ValueError, match="one of 'means', 'differences', or None"):
+        with pytest.raises(
+            ValueError, match="one of 'means', 'differences', 'judge', or None"
+        ):
             call("mean")
 
 

@@ -10,7 +10,7 @@ from cases import CLASSES, METRICS
 
 import tfrankmetrics as tfr
 from tfrankmetrics import options, testing
-from tfrankmetrics.comparison.estimates import Difference, Mean
+from tfrankmetrics.comparison.estimates import Difference, JudgeBias, Mean
 from tfrankmetrics.comparison.gate import Decision
 from tfrankmetrics.comparison.query_tables import QueryTable
 from tfrankmetrics.metrics.measure import declarations
@@ -18,11 +18,13 @@ from tfrankmetrics.metrics.measure import declarations
 PUBLIC = {name: getattr(tfr, name) for name in tfr.__all__}
 PUBLIC |= {f"testing.{name}": getattr(testing, name) for name in testing.__all__}
 # The parts of results, which the reference documents.
-PUBLIC |= {each.__name__: each for each in (Mean, Difference, Decision, QueryTable)}
+PUBLIC |= {
+    each.__name__: each for each in (Mean, Difference, JudgeBias, Decision, QueryTable)
+}
 CALLED = {name: each for name, each in PUBLIC.items() if callable(each)}
 # Made by the functions of the package, not by its users.
 RESULTS = {"Comparison", "Explanation", "QueryValues", "RunValues", "SlicedValues"}
-RESULTS |= {"Mean", "Difference", "Decision", "QueryTable"}
+RESULTS |= {"Mean", "Difference", "JudgeBias", "Decision", "QueryTable"}
 RESULTS |= {"RankedLists", "RankingWarning"}
 RESULTS |= {"Options"}  # a dict of the options
 # What the class docstring explains: formulas call the methods of ranked lists.

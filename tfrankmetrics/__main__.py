@@ -41,6 +41,8 @@ _HELP = {
     "of judgments",
     "missing_queries": "judged queries without predictions; zero by default, and skip "
     "with --convention trec_eval, as trec_eval does without -c",
+    "people": "judgments by people of some queries, which correct those of a judge, "
+    "such as a language model, in qrels",
     "model": "the column of model names, in a table with runs of several models; the "
     "model of the first row is the one that the others are compared with",
     "unpaired": "queries that occur in only some of the runs",
@@ -119,9 +121,10 @@ def _parser() -> argparse.ArgumentParser:
     add("--by", metavar="FILE|COLUMN", help=_HELP["by"])
     missing = ["zero", "skip", "error"]
     add("--missing-queries", choices=missing, help=_HELP["missing_queries"])
+    add("--people", type=_path, metavar="FILE", help=_HELP["people"])
     add("--model", help=_HELP["model"])
     tests = ["randomization", "t", "bootstrap", "wilcoxon"]
-    add("--test", choices=tests, default="randomization", help="the test of runs")
+    add("--test", choices=tests, help="the test, randomization by default")
     corrections = ["holm", "bonferroni", "bh"]
     add("--correction", choices=corrections, default="holm", help="of its p-values")
     pairs = ["first", "all"]
@@ -211,9 +214,9 @@ def _run(options: argparse.Namespace) -> tuple[str, int]:
         qrels, run = read_tables(qrels, run, columns)
         return run
 
-    def evaluate(run: Any, **more: Any) -> Any:
+    def evaluate(run: Any, judged: Any = None, **more: Any) -> Any:
         given = {"metrics": options.metric, "by": by, **arguments, **more}
-        return tfr.evaluate_run(qrels, run, **given)
+        return tfr.evaluate_run(qrels if judged is None else judged, run, **given)
 
     def explain(run: Any) -> Any:
         metric, query = options.metric[0], options.explain
@@ -230,12 +233,25 @@ def _run(options: argparse.Namespace) -> tuple[str, int]:
     if options.explain is not None:
         explained = {name: explain(run) for name, run in named_runs()}
         return printed.explanations(explained, options.format), 0
-    if not are_several and options.worst is None:
+    if not are_several and options.worst is None and not options.people:
         return printed.one_run(evaluate, read(runs[0]), options), 0
-    values = {name: evaluate(run, per_query=True) for name, run in named_runs()}
+    people, _ = read_tables(options.people, None, columns)
+    values, by_people = _values_of_runs(named_runs(), evaluate, people)
     if options.worst is not None:
         return printed.worst_queries(values, options), 0
-    return printed.comparison(values, options)
+    return printed.comparison(values, by_people, options)
+
+
+def _values_of_runs(
+    runs: Iterator[tuple[str, Any]], evaluate: Any, people: Any
+) -> tuple[dict[str, Any], dict[str, Any] | None]:
+    """The values of each run, and those by people's judgments if there are any."""
+    values, by_people = {}, {}
+    for name, run in runs:
+        values[name] = evaluate(run, per_query=True)
+        if people is not None:
+            by_people[name] = evaluate(run, people, per_query=True, by=None)
+    return values, by_people or None
 
 
 def _arguments(options: argparse.Namespace) -> dict[str, Any]:
@@ -286,8 +302,9 @@ def _check_flags(options: argparse.Namespace, are_several: bool) -> None:
             "--gate compares the first run with the others. Received: one run.",
         ),
         (
-            options.per_query and (are_several or by),
-            "-q prints the queries of one run. Received: several runs, or --by.",
+            options.per_query and (are_several or by or options.people),
+            "-q prints the queries of one run. Received: several runs, --by or "
+            "--people.",
         ),
     ]
     for is_made, mistake in mistakes:

@@ -102,7 +102,9 @@ def _escape(text: str, form: str) -> str:
 
 
 def comparison(
-    values: Mapping[str, Any], options: argparse.Namespace
+    values: Mapping[str, Any],
+    people: Mapping[str, Any] | None,
+    options: argparse.Namespace,
 ) -> tuple[str, int]:
     """The comparison of several runs, and 1 if one does not pass a gate."""
     from tfrankmetrics.results.metric_values import counts_by_name
@@ -110,7 +112,7 @@ def comparison(
     by = [*next(iter(values.values())).by] or None
     names = "test", "correction", "pairs", "unpaired"
     chosen = {name: getattr(options, name) for name in names}
-    compared = tfr.compare(values, by=by, **chosen)
+    compared = tfr.compare(values, people=people, by=by, **chosen)
     baseline, *others = values
     if options.gate and not others:
         raise ValueError(
@@ -128,7 +130,9 @@ def comparison(
         )
         for name in (others if options.gate else ())
     }
-    parts = {each: compared.to_dicts(each) for each in ("differences", "means")}
+    parts = {
+        each: compared.to_dicts(each) for each in ("differences", "means", "judge")
+    }
     parts["decisions"] = [
         {"model": name, **each._asdict()} for name, each in decisions.items()
     ]

@@ -5,14 +5,14 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 import numpy as np
 
 from tfrankmetrics.arguments import ArrayLike, SlicesLike
 from tfrankmetrics.columns.numbered_ids import Ids
-from tfrankmetrics.columns.read_column import is_frame
+from tfrankmetrics.columns.read_column import as_objects, is_frame
 from tfrankmetrics.columns.slices import (
     Slices,
     columns_by_query,
@@ -21,17 +21,21 @@ from tfrankmetrics.columns.slices import (
     values_by_id,
 )
 from tfrankmetrics.comparison.comparison import Comparison
-from tfrankmetrics.comparison.estimates import Difference, Mean
-from tfrankmetrics.comparison.models import Model, paired, read_models, samples_of
+from tfrankmetrics.comparison.estimates import Difference, JudgeBias, Mean
+from tfrankmetrics.comparison.models import (
+    Model,
+    read_models,
+    samples_of,
+    side_by_side,
+    with_common_queries,
+)
+from tfrankmetrics.comparison.people import corrected_by_people
 from tfrankmetrics.comparison.query_tables import PerQuery
+from tfrankmetrics.comparison.samples import Arms, Corrected, Sample, difference
 from tfrankmetrics.comparison.significance import (
-    Pair,
-    Sample,
     adjusted,
-    intervals_of_differences,
-    intervals_of_means,
-    paired_test,
-    standard_errors,
+    intervals,
+    significance_test,
 )
 from tfrankmetrics.results.metric_values import counts_by_name
 from tfrankmetrics.rules import NotNegative, Positive, check_option, listed
@@ -45,15 +49,17 @@ Unpaired = Literal["error", "drop"]
 def compare(
     values: Mapping[str, Mapping[str, ArrayLike]],
     *,
+    people: Mapping[str, Mapping[str, ArrayLike]] | None = None,
     by: SlicesLike | None = None,
-    test: Test = "randomization",
+    test: Test | None = None,
     correction: Correction | None = "holm",
     pairs: Pairs = "all",
     seed: int = 0,
     resamples: int = 10_000,
+    paired: bool = True,
     unpaired: Unpaired = "error",
 ) -> Comparison:
-    """Compares models by the values of the same queries.
+    """Compares models by the values of the same queries, or of two arms of a test.
 
     >>> from tfrankmetrics import evaluate
     >>> labels = [[1, 0, 0], [0, 1, 0], [0, 1, 0], [1, 0, 0]]
@@ -82,13 +88,20 @@ def compare(
     Args:
         values: For each model, the result of `evaluate`, `evaluate_rows` or
             `evaluate_run` with `per_query=True`. With one model, there are only means.
+        people: For values from the grades of a judge, such as a language model: the
+            same metrics from people's grades of some of the queries, at least 10, which
+            were chosen at random. Queries are matched by id, or by position with NaN
+            where people did not grade. All results are then those of people, to whose
+            precision the judge adds (prediction-powered inference).
         by: A slice for each query: a dict `{query: slice}`, or a column or a dict of
             columns in the order of the first model. Or the keys of slice columns in the
             first model's values, which were computed with `by`. The models are compared
             in each slice, too.
         test: "randomization" (the default) randomly swaps the models within queries.
             "t" is the paired t-test. "bootstrap" draws queries with replacement.
-            "wilcoxon" is the signed-rank test, with equal queries by Pratt's rule.
+            "wilcoxon" is the signed-rank test, with equal queries by Pratt's rule. With
+            `people`, only "t" is possible, and with `paired=False` only "t" (the
+            default, Welch's t-test) and "bootstrap".
         correction: "holm" (the default) or "bonferroni" adjusts the p-values for the
             number of comparisons: all metrics, all pairs of models, and all slices.
             "bh" limits the share of false discoveries instead (Benjamini and
@@ -97,6 +110,7 @@ def compare(
             with each other one, which is fewer comparisons to adjust p-values for.
         seed: The seed of the random swaps or draws.
         resamples: The number of random swaps or draws.
+        paired: False for models with different queries, as in an A/B test.
         unpaired: How to treat queries that are missing from some models: as an "error"
             (the default), or "drop" excludes them, and the result reports how many.
 
@@ -105,24 +119,24 @@ def compare(
 
     Raises:
         ValueError: The models differ in their queries or metrics, an id occurs twice,
-            "wilcoxon" receives weighted queries, or an argument is not one of those
-            above.
+            "wilcoxon" receives weighted queries, people graded fewer than 10 queries,
+            or an argument is not one of those above.
         ImportError: SciPy is not installed. `tfrankmetrics[compare]` includes it.
     """
-    _check_options(test, correction, pairs, seed, resamples, unpaired)
-    models = read_models(values, by)
-    slice_columns = _slice_columns(by, next(iter(values.values())), models[0])
-    models, is_common, num_unpaired = paired(models, unpaired)
-    samples, dropped = samples_of(models, unpaired)
+    test = _checked_test(test, people, paired)
+    _check_options(correction, pairs, seed, resamples, unpaired)
+    models, samples, slices, dropped = _read(values, by, paired, unpaired)
     if test == "wilcoxon":
         _require_equal_weights(models[0].metrics, samples)
-    slices = None
-    if slice_columns:
-        columns = {name: each.of(is_common) for name, each in slice_columns.items()}
-        slices = slices_of(columns)
-    run_test = functools.partial(paired_test, test=test, resamples=resamples, seed=seed)
+    if people is not None:
+        samples, more = corrected_by_people(people, by, models, samples, unpaired)
+        dropped += more
+    run_test = functools.partial(
+        significance_test, test=test, resamples=resamples, seed=seed
+    )
     means: list[Mean] = []
     differences: list[Difference] = []
+    judge: list[JudgeBias] = []
     for key, queries in _parts(slices):
         parts = {
             model.name: sample.of(queries)
@@ -130,35 +144,72 @@ def compare(
         }
         for name, part in parts.items():
             means += _means(key, name, part, models[0])
+            judge += _judge_biases(key, (name,), part, models[0])
         for names in _pairs_to_compare([*parts], pairs):
-            first, second = (parts[name] for name in names)
-            pair = Pair(first, second.rounded_like(first))
-            differences += _differences(key, names, pair, models[0], run_test)
-    p = adjusted(np.array([each.p for each in differences]), correction).tolist()
-    differences = [
-        each._replace(adjusted_p=adjusted_p)
-        for each, adjusted_p in zip(differences, p, strict=True)
-    ]
+            of = difference(*(parts[name] for name in names), paired=paired)
+            differences += _differences(key, names, of, models[0], run_test(of))
+            judge += _judge_biases(key, names, of, models[0])
+    differences = _with_adjusted_p(differences, correction)
     return Comparison(
         means,
         differences,
+        judge,
         test=test,
         correction=correction,
-        dropped=dropped + num_unpaired,
-        per_query=PerQuery(models, slices),
+        dropped=dropped,
+        per_query=PerQuery(models, slices, paired),
         notes=_notes(values, differences),
     )
 
 
+def _checked_test(test: Any, people: Any, paired: Any) -> Test:
+    """The test, by default the first one that suits the data."""
+    if test is not None:
+        check_option("compare", "test", test, Test)
+    check_option("compare", "paired", paired, bool)
+    if not paired and people is not None:
+        raise ValueError(
+            "`people` requires models with the same queries. Received: paired=False. "
+            "Compare the values by people with paired=False."
+        )
+    if people is None and paired:
+        return test or "randomization"
+    choices = ["t"] if people is not None else ["t", "bootstrap"]
+    if test not in (None, *choices):
+        argument = "`people`" if people is not None else "paired=False"
+        raise ValueError(
+            f"`test` with {argument} must be {' or '.join(map(repr, choices))}. "
+            f"Received: test={test!r}."
+        )
+    return test or "t"
+
+
 def _check_options(
-    test: Any, correction: Any, pairs: Any, seed: Any, resamples: Any, unpaired: Any
+    correction: Any, pairs: Any, seed: Any, resamples: Any, unpaired: Any
 ) -> None:
-    check_option("compare", "test", test, Test)
     check_option("compare", "correction", correction, Correction | None)
     check_option("compare", "pairs", pairs, Pairs)
     check_option("compare", "unpaired", unpaired, Unpaired)
     check_option("compare", "resamples", resamples, Positive)
     check_option("compare", "seed", seed, NotNegative)
+
+
+def _read(
+    values: Any, by: Any, paired: bool, unpaired: str
+) -> tuple[list[Model], list[Any], Slices | None, int]:
+    """Models on the same rows of queries, samples, slices, how many were dropped."""
+    models = read_models(values, by)
+    if paired:
+        columns = _slice_columns(by, next(iter(values.values())), models[0])
+        models, is_common, num_unpaired = with_common_queries(models, unpaired)
+        columns = {name: each.of(is_common) for name, each in columns.items()}
+        samples, dropped = samples_of(models, unpaired)
+    else:
+        models, num_unpaired, dropped = side_by_side(models), 0, 0
+        columns = _slice_columns(by, _columns_of_all(values, models[0]), models[0])
+        samples = [samples_of([model], unpaired)[0][0] for model in models]
+    slices = slices_of(columns) if columns else None
+    return models, samples, slices, dropped + num_unpaired
 
 
 def _require_equal_weights(metrics: Sequence[str], samples: Sequence[Sample]) -> None:
@@ -193,6 +244,17 @@ def _notes(values: Mapping, differences: Sequence[Difference]) -> list[str]:
             "in NDCG, a query with few relevant items counts as much as one with many."
         )
     return notes
+
+
+def _columns_of_all(
+    values: Mapping[str, Mapping], first: Model
+) -> dict[str, np.ndarray]:
+    """The columns of all models that are not metrics, below each other."""
+    keys = {*next(iter(values.values()))} - {"query", *first.metrics}
+    return {
+        key: np.concatenate([as_objects(each[key]) for each in values.values()])
+        for key in keys
+    }
 
 
 def _slice_columns(by: Any, values: Mapping, first: Model) -> dict[str, Ids]:
@@ -248,35 +310,68 @@ def _pairs_to_compare(names: Sequence[str], pairs: Pairs) -> Iterator[tuple[str,
     return (pair for pair in itertools.combinations(names, 2) if pair[0] in firsts)
 
 
-def _means(key: tuple | None, name: str, sample: Sample, first: Model) -> list[Mean]:
+def _means(key: tuple | None, name: str, of: Any, first: Model) -> list[Mean]:
     """The mean of each metric; the first model states the metrics."""
-    ends = intervals_of_means(sample, first.ranges)
-    columns = sample.means, standard_errors(sample), *ends, sample.numbers
+    ends = intervals(of, first.ranges)
+    columns = of.means, of.standard_errors, *ends, of.numbers
     rows = zip(first.metrics, *(each.tolist() for each in columns), strict=True)
     return [Mean(key, metric, name, *row) for metric, *row in rows]
 
 
 def _differences(
     key: tuple | None,
-    names: tuple[str, str],
-    pair: Pair,
+    names: Any,
+    of: Any,
     model: Model,
-    run_test: Callable[[Pair], tuple[np.ndarray, ...]],
+    tested: tuple[np.ndarray, np.ndarray, np.ndarray],
 ) -> list[Difference]:
     """The difference of two models in each metric; the model states the metrics."""
-    low, high = intervals_of_differences(pair, model.ranges)
-    p, smallest_p, directions = run_test(pair)
-    first, second = pair.first, pair.second
-    wins = (second.values > first.values).sum(axis=0)
-    losses = (second.values < first.values).sum(axis=0)
+    low, high = intervals(of, model.ranges)
+    p, smallest_p, directions = tested
+    columns = [of.means, of.standard_errors, low, high, p]
+    columns += [*_counts(of, model), of.effective_numbers, smallest_p]
+    values = zip(*(each.tolist() for each in columns), strict=True)
+    is_opposed = (directions * of.means < 0).tolist()
+    unpaired = of.numbers if isinstance(of, Arms) else np.zeros_like(of.numbers)
+    rows = zip(model.metrics, values, is_opposed, unpaired.tolist(), strict=True)
+    return [
+        Difference(key, metric, names, *row, is_opposed=opposed, unpaired=number)
+        for metric, row, opposed, number in rows
+    ]
+
+
+def _counts(of: Any, model: Model) -> list[np.ndarray]:
+    """The numbers of wins, losses, ties and differing queries, by people if any."""
+    if isinstance(of, Arms):
+        none = np.zeros_like(of.numbers)
+        return [none, none, none, of.numbers]
+    pair = of.people if isinstance(of, Corrected) else of
+    wins = (pair.second.values > pair.first.values).sum(axis=0)
+    losses = (pair.second.values < pair.first.values).sum(axis=0)
     is_lower = [metric in model.lower_is_better for metric in model.metrics]
     wins, losses = np.where(is_lower, (losses, wins), (wins, losses))
-    ties = first.numbers - wins - losses
-    columns = [pair.means, standard_errors(pair), low, high, p, wins, losses, ties]
-    columns += [pair.is_different.sum(axis=0), pair.effective_numbers, smallest_p]
-    rows = zip(*(each.tolist() for each in columns), strict=True)
-    is_opposed = (directions * pair.means < 0).tolist()
+    return [wins, losses, pair.numbers - wins - losses, pair.is_different.sum(axis=0)]
+
+
+def _with_adjusted_p(
+    differences: list[Difference], correction: Correction | None
+) -> list[Difference]:
+    p = adjusted(np.array([each.p for each in differences]), correction).tolist()
     return [
-        Difference(key, metric, names, *row, is_opposed=opposed)
-        for metric, row, opposed in zip(model.metrics, rows, is_opposed, strict=True)
+        each._replace(adjusted_p=adjusted_p)
+        for each, adjusted_p in zip(differences, p, strict=True)
     ]
+
+
+def _judge_biases(
+    key: tuple | None, names: tuple[str, ...], of: Any, first: Model
+) -> list[JudgeBias]:
+    """By how much a judge, if there is one, overrates each mean or difference."""
+    if not isinstance(of, Corrected):
+        return []
+    bias = of.bias
+    columns = [bias.means, bias.standard_errors, *intervals(bias, first.ranges)]
+    columns += [of.numbers, of.judge_of_others.numbers, of.weights]
+    columns += [of.equivalent_numbers]
+    rows = zip(first.metrics, *(each.tolist() for each in columns), strict=True)
+    return [JudgeBias(key, metric, names, *row) for metric, *row in rows]

@@ -10,7 +10,12 @@ from typing import Any, Literal
 import numpy as np
 
 from tfrankmetrics.arguments import Axes, DataFrame, Key
-from tfrankmetrics.comparison.estimates import SIGNIFICANT, Difference, Mean
+from tfrankmetrics.comparison.estimates import (
+    SIGNIFICANT,
+    Difference,
+    JudgeBias,
+    Mean,
+)
 from tfrankmetrics.comparison.gate import (
     Decision,
     Policy,
@@ -27,9 +32,10 @@ from tfrankmetrics.results.text_tables import Cell, Table, label_of_all
 from tfrankmetrics.rules import Positive, check_option, listed, shortened
 
 MOST_NAMED = 3  # comparisons in a sentence
+WINS = ("wins", "losses", "ties")
 # The name of the column: the first that is not the name of a model.
 IMPROVEMENT = ("improvement", "improvement of the query", "improvement of each query")
-Content = Literal["means", "differences"]
+Content = Literal["means", "differences", "judge"]
 
 
 class Comparison:
@@ -54,6 +60,8 @@ class Comparison:
     Attributes:
         means: A list of `Mean`, for each slice, model and metric.
         differences: A list of `Difference`, for each slice, pair of models and metric.
+        judge: A list of `JudgeBias` with `people=`, for each slice, metric, model and
+            pair of models.
         by: The names of the slice columns, a tuple.
         dropped: The number of queries that are missing from some of the models.
     """
@@ -62,6 +70,7 @@ class Comparison:
         self,
         means: Sequence[Mean],
         differences: Sequence[Difference],
+        judge: Sequence[JudgeBias],
         *,
         test: str,
         correction: str | None,
@@ -70,6 +79,7 @@ class Comparison:
         notes: Sequence[str],
     ):
         self.means, self.differences = [*means], [*differences]
+        self.judge = [*judge]
         self.by = per_query.slices.names if per_query.slices else ()
         self.dropped = dropped
         self._per_query = per_query
@@ -88,7 +98,7 @@ class Comparison:
         """The tables in Markdown.
 
         Args:
-            content: "means" or "differences"; by default both.
+            content: "means", "differences" or "judge"; by default all.
         """
         return "\n\n".join(table.to_markdown() for table in self._tables(content))
 
@@ -99,7 +109,7 @@ class Comparison:
         significantly better than.
 
         Args:
-            content: "means" or "differences"; by default both.
+            content: "means", "differences" or "judge"; by default all.
         """
         return "\n\n".join(table.to_latex() for table in self._tables(content))
 
@@ -109,7 +119,8 @@ class Comparison:
         In the rows for all queries, the slice columns contain "all".
 
         Args:
-            content: "differences" (the default) or "means" (the default for one model).
+            content: "differences" (the default), "means" (the default for one model),
+                or "judge".
         """
         pandas = require("pandas", "`to_pandas`")
         return pandas.DataFrame(self.to_dicts(content))
@@ -118,25 +129,28 @@ class Comparison:
         """The rows of `to_pandas` as dicts.
 
         Args:
-            content: "differences" (the default) or "means" (the default for one model).
+            content: "differences" (the default), "means" (the default for one model),
+                or "judge".
         """
         check_option("Comparison", "content", content, Content | None)
-        chosen = self.differences if self.differences else self.means
-        if content is not None:
-            chosen = self.means if content == "means" else self.differences
-        rows = []
+        content = content or ("differences" if self.differences else "means")
+        chosen: list[Any] = getattr(self, content)
+        hidden = {"unpaired"} if self._has_wins else {"unpaired", *WINS}
+        rows: list[dict[str, Any]] = []
         for each in chosen:
             values: dict[str, Any] = {**each._asdict(), "queries": each.queries}
+            values = {name: values[name] for name in values if name not in hidden}
             key = values.pop("slice") or (self._whole,) * len(self.by)
             if taken := {*self.by} & {*values, "model", "than"}:
                 raise ValueError(
                     "A slice must not have the name of a different column. Received: "
                     f"slices by {listed(sorted(taken))}. Rename them before `compare`."
                 )
-            row = dict(zip(self.by, key, strict=True))
+            row: dict[str, Any] = dict(zip(self.by, key, strict=True))
             if "models" in values:
                 row["metric"] = values.pop("metric")
-                row["model"], row["than"] = reversed(values.pop("models"))
+                *than, row["model"] = values.pop("models")
+                row["than"] = than[0] if than else None
             rows.append(row | values)
         return rows
 
@@ -351,13 +365,18 @@ class Comparison:
         shown = improvements[self._per_query.queries_of(in_slice)]
         return plot_improvements(shown, metric, (baseline, model))
 
-    def _slice_labels(self, each: Mean | Difference) -> list[str]:
+    def _slice_labels(self, each: Mean | Difference | JudgeBias) -> list[str]:
         """The texts in the columns of slices."""
         if not self.by:
             return []
         if each.slice is None:
             return [self._whole] + [""] * (len(self.by) - 1)
         return [*map(str, each.slice)]
+
+    @property
+    def _has_wins(self) -> bool:
+        """Whether the queries of differences are compared one by one."""
+        return not self.judge and not any(each.unpaired for each in self.differences)
 
     @property
     def _num_tests(self) -> int:
@@ -374,6 +393,8 @@ class Comparison:
             tables.append(self._table_of_means())
         if content in (None, "differences") and self.differences:
             tables.append(self._table_of_differences())
+        if content in (None, "judge") and self.judge:
+            tables.append(self._table_of_judge())
         return tables
 
     def _table_of_means(self) -> Table:
@@ -393,6 +414,8 @@ class Comparison:
         rows = [self._row_of_means(each, marks) for each in means.values()]
         names = [f"{m} ({letters[m]})" if len(models) > 1 else m for m in models]
         note = "Mean [95% interval]."
+        if self.judge:
+            note = "Mean by people [95% interval], corrected by the judge."
         if len(models) > 1:
             p = "adjusted p" if self._is_adjusted else "p"
             note += f" * or bold: best. a: significantly better than (a) ({p} < 0.05)."
@@ -409,11 +432,8 @@ class Comparison:
         sign = self._per_query.sign(means[0].metric)
         signed = [sign * each.mean for each in means if not math.isnan(each.mean)]
         best = sign * max(signed) if len(means) > 1 and signed else None
-        texts = [
-            *self._slice_labels(means[0]),
-            means[0].metric,
-            f"{means[0].queries:,}",
-        ]
+        numbers = dict.fromkeys(f"{each.queries:,}" for each in means)
+        texts = [*self._slice_labels(means[0]), means[0].metric, " / ".join(numbers)]
         cells = [Cell(text) for text in texts]
         for each in means:
             text = "-" if math.isnan(each.mean) else f"{each.mean:.4f}"
@@ -426,25 +446,41 @@ class Comparison:
     def _table_of_differences(self) -> Table:
         rows, is_adjusted = [], self._is_adjusted
         for each in self.differences:
-            number = f"{each.difference:+.4f}"
-            interval = f"[{each.low:+.4f}, {each.high:+.4f}]"
             texts = [*self._slice_labels(each), each.metric, _models(each)]
-            texts.append("-" if math.isnan(each.difference) else number)
-            texts.append("-" if math.isnan(each.low) else interval)
+            texts += _signed(each.difference, each)
             texts += [_p(each.p)] + [_p(each.adjusted_p)] * is_adjusted
-            texts += [f"{n:,}" for n in (each.wins, each.losses, each.ties)]
+            if self._has_wins:
+                texts += [f"{n:,}" for n in (each.wins, each.losses, each.ties)]
             rows.append([Cell(text) for text in texts])
         header = [*self.by, "metric", "models", "difference", "95% interval", "p"]
         header += [f"p ({self._correction})"] * is_adjusted
-        header += ["wins", "losses", "ties"]
+        header += WINS * self._has_wins
         names = {"t": "Paired t-test", "wilcoxon": "Wilcoxon's signed-rank test"}
         note = names.get(self._test, f"Paired {self._test} test")
+        if self.judge:
+            note = "t-test of the differences by people, corrected by the judge"
+        elif not self._has_wins:
+            note = "Welch's t-test" if self._test == "t" else "Bootstrap of both means"
         if is_adjusted:
             note += (
                 f"; p-values adjusted for {self._num_tests} comparisons "
                 f"({self._correction})"
             )
         return Table(header, rows, len(self.by) + 2, [f"{note}.", *self._warnings()])
+
+    def _table_of_judge(self) -> Table:
+        rows = []
+        for each in self.judge:
+            texts = [*self._slice_labels(each), each.metric, _models(each)]
+            texts += [f"{each.queries:,}", f"{each.other_queries:,}"]
+            texts += _signed(each.bias, each)
+            number = each.effective_queries
+            texts.append("-" if math.isnan(number) else f"{number:,.0f}")
+            rows.append([Cell(text) for text in texts])
+        header = [*self.by, "metric", "models", "by people", "others"]
+        header += ["judge overrates", "95% interval", "effective queries"]
+        note = "Effective queries: so many by people alone would be as precise."
+        return Table(header, rows, len(self.by) + 2, [note])
 
     def _warnings(self) -> Iterator[str]:
         """Lines on comparisons whose p-value or ties say less than they seem to."""
@@ -457,7 +493,7 @@ class Comparison:
                 few.append(f"{name} ({each.differing}: p >= {each.smallest_p:.3g})")
             if each.is_opposed and each.adjusted_p < SIGNIFICANT:
                 opposed.append(name)
-            if each.differing > each.wins + each.losses:  # as those of micro averages
+            if each.differing > each.wins + each.losses and not each.unpaired:  # micro
                 reweighted.append(name)
         for start, names in (
             ("Too few queries differ for p < 0.05 in any outcome", few),
@@ -474,7 +510,15 @@ def _where(in_slice: Any) -> str:
     return "" if in_slice is None else f", in the slice {shortened(in_slice)}"
 
 
-def _models(each: Mean | Difference) -> str:
+def _signed(number: float, each: Difference | JudgeBias) -> list[str]:
+    """A difference and its interval."""
+    return [
+        "-" if math.isnan(number) else f"{number:+.4f}",
+        "-" if math.isnan(each.low) else f"[{each.low:+.4f}, {each.high:+.4f}]",
+    ]
+
+
+def _models(each: Mean | Difference | JudgeBias) -> str:
     """The model of a mean, or both models of a difference."""
     is_mean = isinstance(each, Mean)
     return each.model if is_mean else " - ".join(reversed(each.models))

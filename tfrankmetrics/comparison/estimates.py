@@ -1,4 +1,4 @@
-"""The records of a comparison: `Mean`, and `Difference` with the power of its test."""
+"""The records of a comparison: `Mean`, `Difference` with its power, `JudgeBias`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Mean(NamedTuple):
         standard_error: The standard error of the mean.
         low: The lower end of the 95% interval.
         high: The upper end.
-        queries: The number of queries.
+        queries: The number of queries; with `people=`, of those that people graded.
     """
 
     slice: tuple | None
@@ -51,13 +51,16 @@ class Difference(NamedTuple):
         ties: The number of queries in which both are equal.
         differing: The number of queries whose values or weights differ.
         effective_queries: How many queries of equal weights would be as precise:
-            sum(w)^2 / sum(w^2), the smaller one of both models.
+            sum(w)^2 / sum(w^2), the smaller one of both models. With `paired=False`,
+            how many queries in two arms of the same size.
         smallest_p: The smallest p-value that any outcome of these queries could have;
             0 without a limit.
         adjusted_p: The p-value after the correction.
         is_opposed: Whether Wilcoxon's ranks point in the other direction than the
             difference of the means, which is then never significant.
-        queries: The number of queries.
+        unpaired: The number of queries of both models with `paired=False`, where wins,
+            losses and ties are 0; otherwise 0.
+        queries: The number of queries; with `people=`, of those that people graded.
         is_significant: Whether the adjusted p-value is below 0.05.
     """
 
@@ -77,11 +80,12 @@ class Difference(NamedTuple):
     smallest_p: float = 0
     adjusted_p: float = math.nan
     is_opposed: bool = False
+    unpaired: int = 0
 
     @property
     def queries(self) -> int:
         """The number of queries."""
-        return self.wins + self.losses + self.ties
+        return self.wins + self.losses + self.ties + self.unpaired
 
     @property
     def is_significant(self) -> bool:
@@ -110,7 +114,9 @@ class Difference(NamedTuple):
         """The number of queries that would detect a true difference of this size.
 
         The inverse of `detectable_difference`, and at least the smallest number that
-        can reach significance.
+        can reach significance. With `paired=False`, it is the number for each arm.
+        With `people=`, people grade so many, and the judge as many times as many others
+        as here.
 
         Args:
             difference: The true difference, a finite number other than 0.
@@ -133,12 +139,46 @@ class Difference(NamedTuple):
         of_test, both = _quantiles(power)
         ratio = both * self.standard_error / difference
         effective = self.effective_queries * ratio**2 + of_test**2 / 2
+        if self.unpaired:
+            return math.ceil(effective / 2)
         needed = math.ceil(effective * (self.queries / self.effective_queries))
         if not self.smallest_p:  # a test without a limit
             return needed
         # The least m with 2 / 2^m below 0.05, the number of queries that must differ.
         least = math.floor(math.log2(2 / SIGNIFICANT)) + 1
         return max(needed, math.ceil(least * self.queries / self.differing))
+
+
+class JudgeBias(NamedTuple):
+    """By how much a judge overrates a model, or the difference of two models.
+
+    Attributes:
+        slice: The values of the columns of `by`, a tuple; None for all queries.
+        metric: The metric.
+        models: The model, or the first and the second model of a difference.
+        bias: The value by the judge minus that by people, in the queries that people
+            graded. Above 0, the judge overrates the model, or prefers the second one.
+        standard_error: The standard error of the bias.
+        low: The lower end of its 95% interval.
+        high: The upper end.
+        queries: The number of queries that people graded.
+        other_queries: The number of queries that only the judge graded.
+        weight: How much the judge counts, from 0 (people alone) to 1.
+        effective_queries: How many queries people alone would have to grade for the
+            same precision.
+    """
+
+    slice: tuple | None
+    metric: str
+    models: tuple[str, ...]
+    bias: float
+    standard_error: float
+    low: float
+    high: float
+    queries: int
+    other_queries: int
+    weight: float
+    effective_queries: float
 
 
 def _quantiles(power: float) -> tuple[float, float]:

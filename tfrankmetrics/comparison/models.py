@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics.columns.read_column import column_names, is_frame
-from tfrankmetrics.comparison.significance import ROUNDING, Sample
+from tfrankmetrics.comparison.samples import ROUNDING, Sample
 from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.mistakes import warn
 from tfrankmetrics.metrics.measure import Declaration
@@ -49,18 +49,27 @@ class Model(NamedTuple):
         arrays = {name: getattr(self, name).take(numbers, axis) for name in names}
         return self._replace(**arrays)
 
+    def placed(self, rows: Any, number: int) -> Model:
+        """The model with its queries at some rows of more queries, which have NaN."""
+        fills = {"values": np.nan, "weights": 0.0, "without_relevant": False}
+        arrays = {}
+        for name, fill in fills.items():
+            arrays[name] = np.full((number, len(self.metrics)), fill)
+            arrays[name][rows] = getattr(self, name)
+        return self._replace(**arrays)
 
-def read_models(values: Any, by: Any) -> list[Model]:
+
+def read_models(values: Any, by: Any, argument: str = "values") -> list[Model]:
     """Checks the values of models. The columns of the keys `by` are slices."""
     if is_frame(values):
         raise ValueError(
-            "`values` must be a dict with the values of each model. Received: a frame. "
-            "For scores in its columns, pass {'A': evaluate_rows(..., data=frame, "
-            "per_query=True), ...}."
+            f"`{argument}` must be a dict with the values of each model. Received: a "
+            "frame. For scores in its columns, pass {'A': evaluate_rows(..., "
+            "data=frame, per_query=True), ...}."
         )
     if not isinstance(values, Mapping) or not values:
         raise ValueError(
-            "`values` must be a dict with the values of each model, as in "
+            f"`{argument}` must be a dict with the values of each model, as in "
             "{'A': evaluate(..., per_query=True)}. Received: " + shortened(values) + "."
         )
     if len({*map(str, values)}) < len(values):
@@ -83,13 +92,13 @@ def read_models(values: Any, by: Any) -> list[Model]:
     first, *others = [
         _model(str(name), each, slices) for name, each in {**values, **tables}.items()
     ]
-    models = [first, *(_with_metrics_of(first, model) for model in others)]
+    models = [first, *(with_metrics_of(first, model) for model in others)]
     _forget_wrong_ranges(models)
     _warn_without_weights(values, first.metrics)
     return models
 
 
-def _with_metrics_of(first: Model, model: Model) -> Model:
+def with_metrics_of(first: Model, model: Model) -> Model:
     """The model with its metrics in the order of the first model."""
     if {*model.metrics} != {*first.metrics}:
         raise ValueError(
@@ -243,7 +252,22 @@ def _may_be_without_results(metric: str) -> bool:
     return declaration is None or declaration.without_results is not None
 
 
-def paired(models: list[Model], unpaired: str) -> tuple[list[Model], np.ndarray, int]:
+def side_by_side(models: Sequence[Model]) -> list[Model]:
+    """Models of different queries, each with NaN in the queries of the others.
+
+    Queries without ids have their numbers within their model.
+    """
+    ids = [each for model in models for each in model.ids or range(model.num_queries)]
+    starts = itertools.accumulate((model.num_queries for model in models), initial=0)
+    return [
+        model.placed(slice(*rows), len(ids))._replace(ids=ids)
+        for model, rows in zip(models, itertools.pairwise(starts), strict=True)
+    ]
+
+
+def with_common_queries(
+    models: list[Model], unpaired: str
+) -> tuple[list[Model], np.ndarray, int]:
     """The models with the queries common to all, in the order of the first model.
 
     Also returns which of the first model's queries these are, and how many queries are

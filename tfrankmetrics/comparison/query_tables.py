@@ -10,7 +10,7 @@ import numpy as np
 from tfrankmetrics.arguments import DataFrame
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.comparison.models import Model
-from tfrankmetrics.comparison.significance import ROUNDING
+from tfrankmetrics.comparison.samples import ROUNDING
 from tfrankmetrics.installation import require
 from tfrankmetrics.results.text_tables import Cell, ShownAsTable, Table
 from tfrankmetrics.rules import listed, shortened
@@ -54,6 +54,7 @@ class PerQuery(NamedTuple):
 
     models: Sequence[Model]
     slices: Slices | None
+    are_paired: bool
 
     def other_model(self, baseline: str, model: str | None) -> str:
         """The model to compare with the baseline: `model`, or the only other one."""
@@ -100,6 +101,11 @@ class PerQuery(NamedTuple):
 
         It is 0 if the values are equal up to rounding.
         """
+        if not self.are_paired:
+            raise ValueError(
+                "An improvement requires both models in the same query. Received: a "
+                "comparison with paired=False. See `worst_queries` of each model."
+            )
         old, new = (self.column(name, metric) for name in (baseline, model))
         is_equal = np.isclose(new, old, rtol=ROUNDING, atol=0)
         return np.where(is_equal, 0, self.sign(metric) * (new - old))

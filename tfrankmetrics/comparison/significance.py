@@ -1,17 +1,4 @@
-"""Standard errors, 95% intervals and paired tests of weighted means over queries.
-
-The mean of a metric is sum(w v) / sum(w), over the queries with the values v and the
-weights w. Because it is a ratio of sums, its standard error follows from each query's
-influence u = w (v - mean) / sum(w) on it:
-
-    standard error^2 = n / (n - 1) * sum(u^2)
-
-Here n is the effective number of queries, sum(w)^2 / sum(w^2), of Kish, "Survey
-Sampling", 1965. With equal weights it is the number of queries, and the formula is the
-variance of the values / n. The influence on the difference of two models is the
-difference of the influences, and n is the smaller one of both models. Therefore, all
-formulas hold for weighted queries, and for micro averages, whose weights may differ
-between models. The t-test has n - 1 degrees of freedom.
+"""95% intervals of estimates, and tests of differences.
 
 Student's interval fails for few queries with skewed values. If 5% of the queries have a
 hit, it covers the mean in 92% of all samples of 50 queries, but only in 40% of those of
@@ -30,22 +17,30 @@ normal one.
 
 If all values are 0 or 1, as the range of the metric is, and all weights are equal, the
 interval is the exact one of Clopper and Pearson.
+
+The interval of a difference of different queries follows from those of both means by
+Zou and Donner, "Construction of confidence limits about effect measures: a general
+approach", Statistics in Medicine 27, 2008.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import functools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
+from tfrankmetrics.comparison.samples import (
+    ROUNDING,
+    Arms,
+    Corrected,
+    Estimate,
+    Pair,
+    Sample,
+)
 from tfrankmetrics.comparison.signed_ranks import wilcoxon_test
-from tfrankmetrics.compute.sums import means_of_sums, sums_of
 from tfrankmetrics.installation import require
 
-ROUNDING = 1e-12  # a relative difference up to this one is rounding
 NUMBERS_AT_A_TIME = 2**22  # of random numbers, which bounds the memory
 CONFIDENCE = 0.95
 # How far the ends are beyond the values, as a part of their spread: chosen so that
@@ -55,146 +50,43 @@ BEYOND = 1 / 3
 WEIGHT_OF_END = 0.5
 
 
-@dataclasses.dataclass(frozen=True, eq=False)
-class Sample:
-    """The values and weights of a model's queries, both `[queries, metrics]`.
-
-    Both are 0 for excluded queries.
-    """
-
-    values: np.ndarray
-    weights: np.ndarray
-
-    def of(self, queries: Any) -> Sample:
-        """Some of the queries."""
-        return Sample(self.values[queries], self.weights[queries])
-
-    def rounded_like(self, other: Sample) -> Sample:
-        """The same sample, equal to `other` where they differ only by rounding.
-
-        Otherwise a test would find that all queries differ, in the same direction. The
-        weights are also equal if all differ by the same factor, which changes no mean.
-        """
-
-        def rounded(numbers: np.ndarray, others: np.ndarray) -> np.ndarray:
-            is_rounding = np.abs(numbers - others) <= ROUNDING * np.abs(others)
-            return np.where(is_rounding, others, numbers)
-
-        with np.errstate(invalid="ignore", divide="ignore"):
-            scaled = rounded(self.weights * (other.totals / self.totals), other.weights)
-        weights = rounded(self.weights, other.weights)
-        weights = np.where((scaled == other.weights).all(axis=0), scaled, weights)
-        return Sample(rounded(self.values, other.values), weights)
-
-    @functools.cached_property
-    def terms(self) -> np.ndarray:
-        """The columns w v and w, whose sums make the means, `[queries, 2 metrics]`."""
-        return np.concatenate([self.weights * self.values, self.weights], axis=1)
-
-    @functools.cached_property
-    def totals(self) -> np.ndarray:
-        """The sum of the weights of each metric."""
-        return self.weights.sum(axis=0)
-
-    @functools.cached_property
-    def largest(self) -> np.ndarray:
-        """The largest absolute value of each metric."""
-        return np.abs(self.values).max(axis=0, initial=0)
-
-    @functools.cached_property
-    def means(self) -> np.ndarray:
-        """The mean of each metric; NaN if no query is included."""
-        with np.errstate(invalid="ignore"):
-            return means_of_sums(sums_of(self.values.T, self.weights.T))
-
-    @functools.cached_property
-    def influences(self) -> np.ndarray:
-        """The influence of each query on each mean, `[queries, metrics]`."""
-        with np.errstate(invalid="ignore"):
-            moved = self.values - self.means
-            moved *= self.weights / self.totals
-            return moved
-
-    @functools.cached_property
-    def is_included(self) -> np.ndarray:
-        """Which queries are included in each metric, `[queries, metrics]`."""
-        return self.weights > 0
-
-    @functools.cached_property
-    def numbers(self) -> np.ndarray:
-        """The number of queries included in each metric."""
-        return self.is_included.sum(axis=0)
-
-    @functools.cached_property
-    def effective_numbers(self) -> np.ndarray:
-        """The effective number of weighted queries of each metric, by Kish's formula.
-
-        It is the exact number of queries if all weights are equal.
-        """
-        largest = self.weights.max(axis=0, initial=0)
-        parts = self.weights / np.where(largest > 0, largest, 1)
-        squares = np.einsum("qm,qm->m", parts, parts)
-        return parts.sum(axis=0) ** 2 / np.maximum(squares, 1)
-
-
-@dataclasses.dataclass(frozen=True, eq=False)
-class Pair:
-    """Two models in the same queries: the differences, the second minus the first."""
-
-    first: Sample
-    second: Sample
-
-    @functools.cached_property
-    def means(self) -> np.ndarray:
-        """The difference of the means of each metric."""
-        return self.second.means - self.first.means
-
-    @functools.cached_property
-    def influences(self) -> np.ndarray:
-        """The influence of each query on each difference, `[queries, metrics]`."""
-        return self.second.influences - self.first.influences
-
-    @functools.cached_property
-    def effective_numbers(self) -> np.ndarray:
-        """The effective number of queries: the smaller one of both models."""
-        return np.minimum(self.first.effective_numbers, self.second.effective_numbers)
-
-    @functools.cached_property
-    def largest(self) -> np.ndarray:
-        """The largest absolute value of each metric, of both models."""
-        return np.maximum(self.first.largest, self.second.largest)
-
-    @functools.cached_property
-    def is_included(self) -> np.ndarray:
-        """Which queries are included in each metric of either model."""
-        return self.first.is_included | self.second.is_included
-
-    @functools.cached_property
-    def is_different(self) -> np.ndarray:
-        """Whether a swap of each query changes a mean, `[queries, metrics]`."""
-        products, weights = np.split(self.first.terms != self.second.terms, 2, axis=1)
-        return products | weights
-
-
-def standard_errors(of: Sample | Pair) -> np.ndarray:
-    """The standard error of each metric, NaN for fewer than two effective queries."""
-    numbers, influences = of.effective_numbers, of.influences
-    with np.errstate(invalid="ignore", divide="ignore", over="ignore"):
-        factors = np.where(numbers > 1, numbers / (numbers - 1), np.nan)
-        return np.sqrt(factors * np.einsum("qm,qm->m", influences, influences))
-
-
-def intervals_of_means(sample: Sample, ranges: np.ndarray) -> np.ndarray:
+def intervals(of: Estimate, ranges: np.ndarray) -> np.ndarray:
     """The lower and upper ends for each metric, `[2, metrics]`.
 
     They are NaN for fewer than two queries, and for equal values of a metric without a
     range.
 
     Args:
-        sample: The values and weights of the queries.
+        of: Means or differences.
         ranges: The lowest and highest possible values, `[2, metrics]`; may be infinite.
     """
-    ends = _intervals(sample, sample.values, ranges)
+    match of:
+        case Sample():
+            return _intervals_of_means(of, ranges)
+        case Arms():
+            return _intervals_of_arms(of, ranges)
+        case Corrected():
+            alone = intervals(of.people, ranges)
+            ends = _intervals_of_corrected(of, _limits(of, ranges))
+            return np.where(of.weights == 0, alone, ends)
+        case _:
+            return _intervals_of_differences(of, _limits(of, ranges))
+
+
+def _limits(of: Any, ranges: np.ndarray) -> np.ndarray:
+    """The lowest and highest possible values of an estimate, from those of metrics."""
+    match of:
+        case Pair():
+            limits = _limits(of.first, ranges)
+            return limits - limits[::-1]
+        case Corrected():
+            return _limits(of.people, ranges)
+        case _:
+            return ranges
+
+
+def _intervals_of_means(sample: Sample, ranges: np.ndarray) -> np.ndarray:
+    ends = _intervals(sample, _ends(sample, sample.values, ranges))
     # Shares: all values are 0 or 1, with equal weights.
     distances = np.minimum(np.abs(sample.values), np.abs(sample.values - 1))
     is_share = (distances <= ROUNDING).all(axis=0)
@@ -213,28 +105,51 @@ def intervals_of_means(sample: Sample, ranges: np.ndarray) -> np.ndarray:
     return np.where(is_share, exact, ends)
 
 
-def intervals_of_differences(pair: Pair, ranges: np.ndarray) -> np.ndarray:
-    """The same for the differences of means.
+def _intervals_of_differences(pair: Any, limits: np.ndarray) -> np.ndarray:
+    """Intervals of the differences in the same queries.
 
     Where the models weight queries differently, the difference may be beyond the
     difference of any query. There, each query has the value at which it would have the
     same influence on an unweighted mean.
     """
     first, second = pair.first, pair.second
-    ranges = ranges - ranges[::-1]
-    influenced = pair.means + first.numbers * pair.influences
-    values = np.where(
-        (first.weights == second.weights).all(axis=0),
-        second.values - first.values,
-        np.clip(influenced, *ranges),
+    values = np.clip(pair.influencing_values, *limits)
+    if isinstance(first, Sample):
+        is_exact = (first.weights == second.weights).all(axis=0)
+        values = np.where(is_exact, second.values - first.values, values)
+    return _intervals(pair, _ends(pair, values, limits))
+
+
+def _intervals_of_corrected(of: Corrected, limits: np.ndarray) -> np.ndarray:
+    """Intervals of estimates by people, corrected by a judge.
+
+    Each query that people graded has the value with its influence on an unweighted
+    mean. The mean may be beyond the ends of these by those of the other queries.
+    """
+    ends = _ends(of.people, of.influencing_values, limits)
+    others = of.judge_of_others
+    beyond = _ends(others, np.clip(others.influencing_values, *limits), limits)
+    with np.errstate(invalid="ignore"):  # of infinite ends
+        beyond = of.weights * (beyond - others.means)
+    return np.clip(_intervals(of, ends, beyond), *limits)
+
+
+def _intervals_of_arms(arms: Arms, ranges: np.ndarray) -> np.ndarray:
+    """Intervals of the differences of different queries, from those of both means."""
+    first, second = (
+        np.abs(intervals(each, ranges) - each.means)
+        for each in (arms.first, arms.second)
     )
-    return _intervals(pair, values, ranges)
+    return arms.means + np.hypot(second, first[::-1]) * [[-1], [1]]
 
 
-def _intervals(of: Sample | Pair, values: np.ndarray, ranges: np.ndarray) -> np.ndarray:
-    """Intervals from the values of queries, or from their differences."""
+def _intervals(of: Estimate, ends: Any, beyond: Any = 0.0) -> np.ndarray:
+    """Intervals from the ends of the values of queries, or of their differences.
+
+    `beyond` is how far the mean may be beyond these ends, `[2, metrics]`.
+    """
     means, influences, number = of.means, of.influences, of.effective_numbers
-    low, high = _ends(of, values, ranges)
+    low, high = ends
     total = number + 2 * WEIGHT_OF_END
     with np.errstate(all="ignore"):  # of metrics without an interval
         # The mean and the variance of the Bayesian bootstrap, with the two ends.
@@ -243,40 +158,38 @@ def _intervals(of: Sample | Pair, values: np.ndarray, ranges: np.ndarray) -> np.
         squares += number * (means - center) ** 2
         squares += WEIGHT_OF_END * ((low - center) ** 2 + (high - center) ** 2)
         variance = squares / (total * (total + 1))
+        low, high = ends + beyond
         # The beta distribution between the ends with this mean and variance.
         width = high - low
         place = (center - low) / width
         concentration = place * (1 - place) * width**2 / variance - 1
         shape = place * concentration, (1 - place) * concentration
         tails = np.array([[1 - CONFIDENCE], [1 + CONFIDENCE]]) / 2
-        ends = low + width * _scipy("special").betaincinv(*shape, tails)
-        ends = np.clip(means + (ends - means) * _wider_than_normal(number), low, high)
-    return np.where(number > 1, ends, np.nan)
+        found = low + width * _scipy("special").betaincinv(*shape, tails)
+        found = means + (found - means) * _wider_than_normal(of.degrees)
+        found = np.clip(found, low, high)
+    return np.where(number > 1, found, np.nan)
 
 
-def _wider_than_normal(numbers: np.ndarray) -> np.ndarray:
-    """How much wider Student's t distribution is, by the effective numbers."""
+def _wider_than_normal(degrees: np.ndarray) -> np.ndarray:
+    """How much wider Student's t distribution is, by the degrees of freedom."""
     special, tail = _scipy("special"), (1 + CONFIDENCE) / 2
-    return special.stdtrit(np.maximum(numbers - 1, 1), tail) / special.ndtri(tail)
+    return special.stdtrit(np.maximum(degrees, 1), tail) / special.ndtri(tail)
 
 
-def _ends(
-    of: Sample | Pair, values: np.ndarray, ranges: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
+def _ends(of: Any, values: np.ndarray, ranges: np.ndarray) -> np.ndarray:
     """The lowest and the highest value that may occur; infinite if unknown."""
     lowest = np.min(values, axis=0, initial=np.inf, where=of.is_included)
     highest = np.max(values, axis=0, initial=-np.inf, where=of.is_included)
     beyond = BEYOND * (highest - lowest)
     is_equal = highest - lowest <= ROUNDING * of.largest
     low, high = np.minimum(ranges[0], lowest), np.maximum(ranges[1], highest)
-    return (
-        np.where(is_equal, low, np.maximum(low, lowest - beyond)),
-        np.where(is_equal, high, np.minimum(high, highest + beyond)),
-    )
+    of_values = np.maximum(low, lowest - beyond), np.minimum(high, highest + beyond)
+    return np.where(is_equal, [low, high], of_values)
 
 
-def paired_test(
-    pair: Pair, test: str, resamples: int, seed: int
+def significance_test(
+    of: Any, test: str, resamples: int, seed: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Two-sided p-values of each metric, and the smallest that any outcome could have.
 
@@ -288,22 +201,22 @@ def paired_test(
     of the 2^m swaps lead to the largest difference, to swap no query, and to swap all.
     With random swaps, the p-value is at least 1 / (number of swaps + 1).
     """
-    num_different = pair.is_different.sum(axis=0)
+    if test in ("t", "bootstrap"):
+        if test == "t":
+            p = _t_test(of)
+        elif isinstance(of, Arms):
+            p = _bootstrap_test_of_arms(of, resamples, seed)
+        else:
+            p = _bootstrap_test(of, resamples, seed)
+        return p, np.zeros_like(p), of.means
+    num_different = of.is_different.sum(axis=0)
     limit = np.minimum(1.0, 2.0 ** (1.0 - num_different))
-    match test:
-        case "t":
-            return _t_test(pair), np.zeros_like(limit), pair.means
-        case "bootstrap":
-            p = _bootstrap_test(pair, resamples, seed)
-            return p, np.zeros_like(limit), pair.means
-        case "wilcoxon":
-            p, rank_sums = _wilcoxon_tests(pair)
-            return p, limit, rank_sums
-        case _:  # "randomization"
-            is_random = num_different > np.log2(resamples)
-            limit[is_random] = np.maximum(limit[is_random], 1 / (resamples + 1))
-            p = _randomization_test(pair, is_random, resamples, seed)
-            return p, limit, pair.means
+    if test == "wilcoxon":
+        p, rank_sums = _wilcoxon_tests(of)
+        return p, limit, rank_sums
+    is_random = num_different > np.log2(resamples)
+    limit[is_random] = np.maximum(limit[is_random], 1 / (resamples + 1))
+    return _randomization_test(of, is_random, resamples, seed), limit, of.means
 
 
 def _wilcoxon_tests(pair: Pair) -> tuple[np.ndarray, np.ndarray]:
@@ -318,13 +231,13 @@ def _wilcoxon_tests(pair: Pair) -> tuple[np.ndarray, np.ndarray]:
     return p, rank_sums
 
 
-def _t_test(pair: Pair) -> np.ndarray:
-    """p-values of the paired t-test; 1 if no query differs."""
+def _t_test(of: Estimate) -> np.ndarray:
+    """p-values of the t-test; 1 if the difference is 0."""
     with np.errstate(invalid="ignore", divide="ignore"):
-        ratios = np.abs(pair.means) / standard_errors(pair)
-    t = np.where(pair.means == 0, 0, ratios)
+        ratios = np.abs(of.means) / of.standard_errors
+    t = np.where(of.means == 0, 0, ratios)
     # NaN without degrees of freedom.
-    return 2 * _scipy("stats").t.sf(t, pair.effective_numbers - 1)
+    return 2 * _scipy("stats").t.sf(t, of.degrees)
 
 
 def _randomization_test(
@@ -387,7 +300,7 @@ def _bootstrap_test(pair: Pair, resamples: int, seed: int) -> np.ndarray:
     """
     terms = np.concatenate([pair.first.terms, pair.second.terms], axis=1)
     n = np.maximum(pair.effective_numbers, 2)
-    wider = np.sqrt(n / (n - 1)) * _wider_than_normal(n)
+    wider = np.sqrt(n / (n - 1)) * _wider_than_normal(n - 1)
     least = np.abs(pair.means) * (1 - ROUNDING)
     exceeds = np.zeros(len(n))
     for counts in _random_counts(len(terms), resamples, seed):
@@ -397,6 +310,20 @@ def _bootstrap_test(pair: Pair, resamples: int, seed: int) -> np.ndarray:
             exceeds += (distances >= least).sum(axis=0)
     p = (exceeds + 1) / (resamples + 1)
     return np.where(pair.effective_numbers > 1, p, np.nan)
+
+
+def _bootstrap_test_of_arms(arms: Arms, resamples: int, seed: int) -> np.ndarray:
+    """The same for different queries, which are drawn in each arm."""
+    moved = [np.zeros(0)] * 2
+    for number, sample in enumerate((arms.first, arms.second)):
+        terms = sample.of(sample.is_included.any(axis=1)).terms
+        n = np.maximum(sample.effective_numbers, 2)
+        blocks = _random_counts(len(terms), resamples, [seed, number])
+        means = np.concatenate([_ratio(counts @ terms) for counts in blocks])
+        moved[number] = (means - sample.means) * np.sqrt(n / (n - 1))
+    distances = np.abs(moved[1] - moved[0]) * _wider_than_normal(arms.degrees)
+    exceeds = (distances >= np.abs(arms.means) * (1 - ROUNDING)).sum(axis=0)
+    return np.where(arms.standard_errors >= 0, (exceeds + 1) / (resamples + 1), np.nan)
 
 
 def adjusted(p: np.ndarray, correction: str | None) -> np.ndarray:
@@ -442,7 +369,7 @@ def _random_swaps(num: int, resamples: int, seed: int) -> Iterator[np.ndarray]:
         yield np.unpackbits(numbers, axis=1, count=num).astype(float)
 
 
-def _random_counts(num: int, resamples: int, seed: int) -> Iterator[np.ndarray]:
+def _random_counts(num: int, resamples: int, seed: Any) -> Iterator[np.ndarray]:
     """How often each query was drawn, float64 `[draws, num]`, a block at a time."""
     rng = np.random.default_rng(seed)
     for draws in _blocks(num, resamples):
