@@ -129,7 +129,7 @@ def cases_of_metric(name):
 
 
 # The gains of all grades of the tests, the one of 0 above 0.
-GRADES = ((0, 0.1), (0.5, 1), (1, 1), (2, 2.5), (3, 7))
+GRADES = ((0, 0.1), (0.25, 0.5), (0.5, 1), (1, 1), (1.5, 2), (2, 2.5), (3, 7), (4, 9))
 CASES = [case for name in METRICS for case in cases_of_metric(name)]
 CASES += [
     Case("ndcg", (("gain", plus_one), ("discount", inverse_rank))),

@@ -31,7 +31,7 @@ import fuzz_tables
 import numpy as np
 import oracle
 import tensorflow as tf
-from cases import CASES, METRICS, empty_list_options, make_metric
+from cases import CASES, GRADES, METRICS, empty_list_options, make_metric
 from fuzz_lists import Setting, draw_lists
 
 import tfrankmetrics as tfr
@@ -85,11 +85,13 @@ def draw_metrics(rng, setting):
     # A call with a function as an option is not compiled. In formats with ids, only
     # relevant items have a gain, whatever the function gives to label 0.
     may_call = setting.inputs in ("labels", "subtopics") and rng.random() < 0.2
+    has_gains = setting.labels in ("binary", "graded", "fractions")  # for its grades
     cases = [
         case
         for case in CASES
         if case.name in names
         and (may_call or not any(callable(value) for _, value in case.options))
+        and (has_gains or ("gain", GRADES) not in case.options)
     ]
     drawn = {}
     cutoffs = rng.choice(np.array(CUTOFFS, object), 3, replace=False)
