@@ -87,6 +87,7 @@ from tfrankmetrics.results.metric_values import (
 )
 from tfrankmetrics.retrieval.evaluate_retrieval import evaluate_retrieval
 from tfrankmetrics.retrieval.retrieve import Retrieved, retrieve
+from tfrankmetrics.sql.as_sql import as_sql
 
 __version__: str
 
@@ -151,6 +152,7 @@ __all__ = [
     "TiedQueries",
     "TopKMetric",
     "WholeListMetric",
+    "as_sql",
     "compare",
     "evaluate",
     "evaluate_retrieval",

@@ -55,12 +55,12 @@ def has_tensorflow() -> bool:
     return importlib.util.find_spec("tensorflow") is not None
 
 
-def require(module: str, purpose: str) -> Any:
-    """Imports a library of the extra `compare`, or raises ImportError that names it."""
+def require(module: str, purpose: str, extra: str = "compare") -> Any:
+    """Imports a library of an extra, or raises ImportError that names it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
         raise ImportError(
             f"{purpose} requires {module.partition('.')[0]}. Received: {error}. "
-            f"{install_hint('compare')}"
+            f"{install_hint(extra)}"
         ) from error

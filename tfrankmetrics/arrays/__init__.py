@@ -96,6 +96,8 @@ Array = Any  # of NumPy, TensorFlow, JAX or PyTorch
 Library = Literal["numpy", "tensorflow", "jax", "torch"]
 
 _OTHERS = {"tensorflow", "jax", "torch"}
+# With none of these modules, all arrays are of NumPy: sqlglot writes those of `sql/`.
+_WITH_ARRAYS = {*_OTHERS, "sqlglot"}
 _LIBRARY_OF_PACKAGE = {"jaxlib": "jax", "keras": "tensorflow", "tf_keras": "tensorflow"}
 
 # Those for formulas of users, which the guide lists, too.
@@ -122,7 +124,7 @@ def __getattr__(name: str) -> Callable[..., Any]:
     def operation(*arguments: Any, like: Any = None, **options: Any) -> Any:
         # Without other libraries there are no tensors. This saves a fifth of the time
         # of a call with a few short lists.
-        if sys.modules.keys().isdisjoint(_OTHERS):
+        if sys.modules.keys().isdisjoint(_WITH_ARRAYS):
             return of_numpy(*arguments, **options)
         kind = type(arguments[0])
         function = by_type.get(kind)
@@ -203,7 +205,12 @@ def _library_of(arguments: Iterable[Any]) -> ModuleType | None:
 
 @functools.cache
 def _library_of_type(kind: type) -> ModuleType | None:
-    """The module for a type; None for types of NumPy and of Python."""
+    """The module for a type; None for types of NumPy and of Python.
+
+    A type of this package may have operations of its own, as an attribute.
+    """
+    if hasattr(kind, "operations"):
+        return kind.operations
     package = kind.__module__.partition(".")[0]
     if package == "keras" and sys.modules["keras"].backend.backend() != "tensorflow":
         return None
