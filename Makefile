@@ -76,6 +76,7 @@ peers:
 	python -m pytest validation/test_torch_and_jax.py
 	python -m pytest validation/test_integrations.py
 	python -m pytest validation/test_spark.py
+	python -m pytest validation/test_postgres.py
 
 # On Python 3.11, in the environment of requirements/tf-ranking.txt.
 tf-ranking:

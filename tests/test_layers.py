@@ -28,7 +28,7 @@ LAYERS = [
     {"keras"},
     {"evaluation", "tfma", "comparison"},
     {"retrieval"},
-    {"callbacks", "beam", "explanation", "integrations"},
+    {"callbacks", "beam", "explanation", "integrations", "sql"},
     {"printed"},
     {"__main__"},
 ]

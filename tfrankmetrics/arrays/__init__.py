@@ -207,10 +207,10 @@ def _library_of(arguments: Iterable[Any]) -> ModuleType | None:
 def _library_of_type(kind: type) -> ModuleType | None:
     """The module for a type; None for types of NumPy and of Python.
 
-    A type of this package may have operations of its own, as an attribute.
+    A type of this package may bring its operations, as `sql/` does.
     """
-    if hasattr(kind, "operations"):
-        return kind.operations
+    if hasattr(kind, "array_operations"):
+        return kind.array_operations
     package = kind.__module__.partition(".")[0]
     if package == "keras" and sys.modules["keras"].backend.backend() != "tensorflow":
         return None

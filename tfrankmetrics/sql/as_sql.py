@@ -10,6 +10,7 @@ from tfrankmetrics.evaluation.evaluate_rows import drops_unjudged
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.metrics.names import MetricObject
 from tfrankmetrics.options import Options, Separator
+from tfrankmetrics.ranking.ties import TiePolicy
 from tfrankmetrics.results.request import read_request
 from tfrankmetrics.rules import check_option, shortened
 from tfrankmetrics.sql.sql_columns import NotInSQLError
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 Dialect = Literal["duckdb", "spark", "bigquery", "snowflake", "postgres"]
 MissingInSQL = Literal["zero", "skip"]
-# Options whose formulas no statement has, or whose choice depends on the order of rows.
+# Choices whose formulas no statement has.
 _NOT_IN_SQL = {"denominator": "hits", "ideal": "retrieved"}
 
 
@@ -96,63 +97,43 @@ def as_sql(
     request = read_request(metrics, options, by=by, separator=separator)
     shaped = dataclasses.replace(request, per_query=per_query)
     shaped.require_free_keys([*columns, *["queries"] * bool(by)], has_ids=True)
-    if (judgments is None) != (item is None):
+    is_run = judgments is not None
+    if is_run != (item is not None):
         raise ValueError(
             "Two tables need both `judgments` and `item`, the column of the item ids. "
             f"Received: judgments={shortened(judgments)}, item={shortened(item)}."
         )
-    if dialect == "bigquery":
-        _require_words([*request.named, *columns])
-    is_run = judgments is not None
     source = Source(
-        *(dialect, table, query, label, score, columns, weight, judgments, item),
-        skips_missing=missing_queries == "skip",
+        **{"dialect": dialect, "table": table, "judgments": judgments, "item": item},
+        **{"query": query, "label": label, "score": score, "by": columns},
+        **{"weight": weight, "missing_queries": missing_queries},
     )
     rankings: dict[Ranking, dict[str, Any]] = {}
     for name, measure in request.named.items():
-        _require_in_sql(name, measure, is_run)
-        rounds = measure.is_trec_eval and is_run
-        ranking = Ranking(
-            drops_unjudged(measure, not is_run), measure.tie_breaking, rounds
-        )
+        _require_options(name, measure, is_run)
+        drops = drops_unjudged(measure, not is_run)
+        ranking = Ranking(drops, measure.tie_breaking, measure.is_trec_eval and is_run)
         try:
             values = ranking.value_and_weight(measure, source)
-        except NotInSQLError as error:
+        except (NotInSQLError, AttributeError, TypeError) as error:
             raise ValueError(
-                f"`as_sql` must have the formula of each metric. Received: {name!r}, "
-                f"which requires {error}. Pass `per_query` values of `evaluate_rows`."
-            ) from None
+                "A metric of `as_sql` must have a formula that SQL can compute. "
+                f"Received: {name!r}, which needs {error}. Call `evaluate_rows`."
+            ) from error
         rankings.setdefault(ranking, {})[name] = values
     return statement(source, rankings, [*request.named], per_query=per_query)
 
 
-def _require_in_sql(name: str, measure: Measure, is_run: bool) -> None:
-    """Raises ValueError for a metric or an option that no statement has."""
-    declaration, options = measure.declaration, measure.by_option
-    refused = [o for o, v in options.items() if callable(v) or _NOT_IN_SQL.get(o) == v]
-    if options["ties"] == "stable" and not (measure.is_trec_eval and is_run):
-        refused.append("ties")
-    if declaration.reads_items or declaration.has_subtopics:
-        raise ValueError(
-            "`as_sql` must have metrics of labels and scores. Received: "
-            f"{name!r}, which reads other data. Call `evaluate_rows`."
-        )
-    for option in refused:
-        raise ValueError(
-            f"`{option}` must be a choice that SQL has. Received: "
-            f"{option}={shortened(options[option])} for {name!r}. "
-            + (
-                "Rows have no order in SQL: pass ties='expected'."
-                if option == "ties"
-                else "Omit it, or call `evaluate_rows`."
-            )
-        )
-
-
-def _require_words(names: Sequence[str]) -> None:
-    for name in names:
-        if not name.replace("_", "a").isalnum():
+def _require_options(name: str, measure: Measure, is_run: bool) -> None:
+    """Raises ValueError for an option that no statement has."""
+    for option, value in measure.options:
+        is_stable = option == "ties" and value == TiePolicy.STABLE.value
+        has_order = is_run and measure.is_trec_eval  # that of the ids
+        is_refused = callable(value) or _NOT_IN_SQL.get(option) == value
+        if is_refused or (is_stable and not has_order):
+            remedy = "ties='expected'" if is_stable else "another"
             raise ValueError(
-                "BigQuery needs names of letters, digits and underscores. Received: "
-                f"{shortened(name)}. Pass separator='_'."
+                f"`{option}` must be a choice that SQL has, where rows have no order. "
+                f"Received: {option}={shortened(value)} for {name!r}. Pass {remedy}, "
+                "or call `evaluate_rows`."
             )

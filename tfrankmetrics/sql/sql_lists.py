@@ -11,26 +11,21 @@ from tfrankmetrics.ranking.ties import TiesOfBatch
 from tfrankmetrics.sql.sql_columns import (
     BY_SCORE,
     FLOAT,
-    IS_LISTED,
-    IS_RETRIEVED,
     RANK,
     TIED,
     Column,
     NotInSQLError,
-    SqlOperations,
+    condition,
 )
 
-xp = SqlOperations()
-_LABEL = Column("label")
-_IS_JUDGED = Column("is_judged", is_condition=True)
-LISTED = Items(_LABEL, IS_LISTED, IS_RETRIEVED, None, _IS_JUDGED)
-_RANKED = Items(
-    Column("label", is_ranked=True),
-    IS_RETRIEVED,
-    IS_RETRIEVED,
-    None,
-    Column("is_judged", is_condition=True, is_ranked=True),
-)
+xp = Column.array_operations
+_IS_RETRIEVED, _IS_JUDGED = condition("score_class > 0"), condition("is_judged")
+_IS_LISTED = condition("score_class >= 0")
+LISTED = Items(Column("label"), _IS_LISTED, _IS_RETRIEVED, None, _IS_JUDGED)
+
+
+def _window(form: str, *operands: Any, name: str) -> Column:
+    return Column(form, *operands, kind="window", name=name)
 
 
 class TiesOfRows(NamedTuple):
@@ -42,14 +37,10 @@ class TiesOfRows(NamedTuple):
     def rank_in_group(self, positions: Column) -> Column:
         """The place of each rank in its group, from 1."""
         place = positions - self.first_rank + 1
-        return Column("{}", place, kind="window", name="place_in_tie")
+        return Column("{}", place, kind="named", name="place_in_tie")
 
 
-def _window(form: str, *operands: Any, name: str) -> Column:
-    return Column(form, *operands, kind="window", name=name, is_ranked=True)
-
-
-_TIES = TiesOfRows(
+_TIES: Any = TiesOfRows(
     _window(f"CAST(COUNT(*) OVER {TIED} AS {FLOAT})", name="tie_size"),
     _window(f"CAST(RANK() OVER {BY_SCORE} AS {FLOAT})", name="first_rank"),
 )
@@ -70,17 +61,17 @@ class SqlLists(RankedLists):
             has_weights: Whether queries have weights.
             is_run: Whether judgments and predictions are two tables.
         """
-        num_listed = xp.sum(xp.astype(IS_LISTED, float), axis=1)
-        if is_run:  # a query without judgments has an irrelevant item, as in `Join.rows`
+        num_listed = xp.sum(xp.astype(_IS_LISTED, float), axis=1)
+        if is_run:  # `Join.rows` adds an item to a query without judgments
             num_judged = xp.sum(xp.astype(_IS_JUDGED, float), axis=1)
             num_listed += xp.where(xp.equal(num_judged, 0), 1, 0)
         return cls(
-            ranked=_RANKED,
+            ranked=LISTED,
             listed=LISTED,
             deepest=k,
-            ties=TiesOfBatch(True, _TIES) if has_ties else None,  # type: ignore[arg-type]
+            ties=TiesOfBatch(True, _TIES) if has_ties else None,
             query_weights=Column("weight") if has_weights else None,
-            num_retrieved=xp.sum(xp.astype(IS_RETRIEVED, float), axis=1),
+            num_retrieved=xp.sum(xp.astype(_IS_RETRIEVED, float), axis=1),
             num_listed=num_listed,
             cutoffs=(k,),
         )
@@ -97,17 +88,19 @@ class SqlLists(RankedLists):
 
     def sum_to_cutoffs(self, values: Column) -> Column:
         """The sum down to the cutoff, by the rank of the values."""
-        is_counted = Column("TRUE") if values.ideal_rank else IS_RETRIEVED
         if self.deepest is not None:
-            is_counted = (values.ideal_rank or RANK) <= self.deepest
-            if not values.ideal_rank:
-                is_counted &= IS_RETRIEVED
-        return Column("SUM({})", xp.where(is_counted, values, 0), kind="sum")
+            rank = values.ideal_rank or RANK
+            values = xp.where(rank <= self.deepest, values, 0)
+        return xp.sum(values, axis=1)
 
     def running_sums(self, values: Column) -> Column:
         """The sum down to each rank."""
         over = "(PARTITION BY query_id ORDER BY {1} ROWS UNBOUNDED PRECEDING)"
         return _window(f"SUM({{0}}) OVER {over}", values, RANK, name="running_sum")
+
+    def at_ranks(self, gain: ItemGain) -> Column:
+        """The gain of each retrieved item, and 0 for others."""
+        return xp.where(_IS_RETRIEVED, _gains(gain), 0)
 
     def group_sums(self, gain: ItemGain) -> tuple[Column, Column]:
         """The sum and the mean of the gains of all items tied with each."""
@@ -119,11 +112,10 @@ class SqlLists(RankedLists):
 
     def ideal(self, gain: ItemGain) -> Column:
         """The gains, by the rank in the ideal order."""
-        gains = gain(self.listed)
         order = "(PARTITION BY query_id ORDER BY {} DESC)"
         form = f"CAST(ROW_NUMBER() OVER {order} AS {FLOAT})"
-        rank = Column(form, gains, kind="window", name="ideal_rank")
-        return Column("{}", gains, ideal_rank=rank)
+        rank = _window(form, _gains(gain), name="ideal_rank")
+        return Column("{}", _gains(gain), ideal_rank=rank)
 
     def depends_on_order(self, gain: ItemGain) -> Column:
         """1 where tied items have unequal gains, otherwise 0."""
@@ -135,6 +127,7 @@ class SqlLists(RankedLists):
         """Not in SQL: a probability for each number of items in a tie."""
         raise NotInSQLError("the probability of a stop")
 
-    def at_cutoffs(self, curve: Column) -> Any:
-        """Not in SQL: the rank at a cutoff inside a tie."""
-        raise NotInSQLError("a cutoff inside a tie")
+
+def _gains(gain: ItemGain) -> Column:
+    """The gain of each listed item, computed once."""
+    return Column("{}", gain(LISTED), kind="named", name="gain")

@@ -1,7 +1,7 @@
 """The statement: from the rows to the lists, the ranks, the sums and the means.
 
-The text is that of the dialect from the start. sqlglot names types, quotes names and
-refuses what is no table.
+The text is of the dialect from the start; sqlglot names types, quotes names and formats
+it. A query with an invalid label, weight or id is marked, and its value is NaN.
 """
 
 from __future__ import annotations
@@ -15,22 +15,24 @@ from tfrankmetrics.evaluation.join import LOWEST_SCORE
 from tfrankmetrics.installation import require
 from tfrankmetrics.metrics.measure import Measure
 from tfrankmetrics.ranking.ties import TieBreaking, TiePolicy
+from tfrankmetrics.rules import shortened
 from tfrankmetrics.sql.sql_columns import (
     FLOAT,
     INFINITY,
     LARGEST,
     NAN,
     Column,
+    NotInSQLError,
     Steps,
-    number,
 )
 from tfrankmetrics.sql.sql_lists import LISTED, SqlLists
 
-# Steps of the statement, each with the comment above it.
+# The name of a step, the comment above it, and its SELECT.
 Step = tuple[str, str, str]
+_FOUND = "found: 2 for a number as the score, 1 for NaN and NULL, 0 for not retrieved."
 
 
-@dataclasses.dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True, kw_only=True)
 class Source:
     """The tables and columns of a statement. `as_sql` describes them."""
 
@@ -43,119 +45,86 @@ class Source:
     weight: str | None
     judgments: str | None
     item: str | None
-    skips_missing: bool
+    missing_queries: str
 
     def quoted(self, name: str) -> str:
         """The name of a column."""
         return require_sqlglot().exp.to_identifier(name, quoted=True).sql(self.dialect)
 
-    def table_of(self, argument: str) -> str:
+    def table_of(self, text: str) -> str:
         """A table or a subquery. Raises ValueError for anything else."""
-        sqlglot, text = require_sqlglot(), getattr(self, argument)
+        sqlglot = require_sqlglot()
+        is_query = text.lstrip().startswith("(")
+        kind = sqlglot.exp.Subquery if is_query else sqlglot.exp.Table
         try:
-            found = sqlglot.parse_one(f"SELECT * FROM {text}", dialect=self.dialect)
+            into = {} if is_query else {"into": kind}
+            found = sqlglot.parse_one(text, dialect=self.dialect, **into)
         except sqlglot.ParseError:
-            found = sqlglot.exp.Select()
-        tables = found.args.get("from_")
-        is_alone = set(filter(found.args.get, found.args)) == {"expressions", "from_"}
-        kinds = sqlglot.exp.Table, sqlglot.exp.Subquery
-        if not (tables and is_alone and isinstance(tables.this, kinds)):
+            found = None
+        if not isinstance(found, kind):
             raise ValueError(
-                f"`{argument}` must be a table, or a SELECT in parentheses, in the "
-                f"dialect {self.dialect}. Received: {text!r}."
+                "A table must be a name, or a SELECT in parentheses, in the dialect "
+                f"{self.dialect!r}. Received: {shortened(text)}."
             )
-        return tables.this.sql(self.dialect)
+        if is_query and not found.alias:
+            found = found.as_("tfr_given")  # which PostgreSQL requires
+        return found.sql(self.dialect)
 
     @property
     def slices(self) -> list[str]:
         """The names of slices within the statement."""
         return [f"slice_{place}" for place, _ in enumerate(self.by, start=1)]
 
-    def facts(self) -> list[str]:
-        """The columns of weights and slices."""
-        named = zip(self.slices, map(self.quoted, self.by), strict=True)
-        columns = [f"{column} AS {name}" for name, column in named]
-        if self.weight is not None:
-            columns.append(f"CAST({self.quoted(self.weight)} AS {FLOAT}) AS weight")
-        return columns
-
     def steps(self) -> list[Step]:
-        """The rows, and the queries."""
-        queries = "The queries. One with an invalid label, weight or id has a mark."
-        labels = [
-            f"{self.quoted(self.query)} AS query_id",
-            f"CAST({self.quoted(self.label)} AS {FLOAT}) AS given_label",
-            *self.facts(),
-        ]
-        score = self.quoted(self.score)
+        """The rows and the queries."""
+        query, score = self.quoted(self.query), self.quoted(self.score)
+        ids, table = f"{query} AS query_id", self.table_of(self.table)
+        label = f"CAST({self.quoted(self.label)} AS {FLOAT}) AS given_label"
+        retrieved = f"CASE WHEN {score} > -{INFINITY} THEN 2 ELSE 0 END"
+        # No two dialects order NaN, NULL and -0 alike.
+        found = f"CASE WHEN {score} <= {INFINITY} THEN {retrieved} ELSE 1 END AS found"
+        is_key = f"{score} <= {INFINITY} AND {score} <> 0"
+        scores = f"{found}, CASE WHEN {is_key} THEN {score} ELSE 0 END AS score"
         if self.judgments is None:
-            rows = [*labels, f"{_class(score)} AS found", f"{_key(score)} AS score"]
-            table = f"SELECT {', '.join(rows)} FROM {self.table_of('table')}"
-            return [
-                ("tfr_rows", _ROWS, table),
-                ("tfr_queries", queries, self._queries("tfr_rows")),
-            ]
-        assert self.item is not None
-        item = f"{self.quoted(self.item)} AS item_id"
-        judged = (
-            f"SELECT {', '.join([*labels, item])} FROM {self.table_of('judgments')}"
-        )
-        if self.skips_missing:
-            judged += (
-                f" WHERE {self.quoted(self.query)} IN (SELECT {self.quoted(self.query)}"
-                f" FROM {self.table_of('table')})"
-            )
-        predicted = (
-            f"SELECT {self.quoted(self.query)} AS query_id, {item}, {score} AS score, "
-            f"{_class(score)} AS found FROM {self.table_of('table')} "
-            f"WHERE {self.quoted(self.query)} IN (SELECT query_id FROM tfr_judged)"
-        )
+            rows = f"SELECT {ids}, {label}, {scores} FROM {table}"
+            return [("tfr_rows", _FOUND, rows), self._queries(table)]
+        judged = self.table_of(self.judgments)
+        if self.missing_queries == "skip":
+            judged += f" WHERE {query} IN (SELECT {query} FROM {table})"
+        ids += f", {self.quoted(self.item or '')} AS item_id"
+        known = f"{query} IN (SELECT query_id FROM tfr_judged)"
+        pairs = "COALESCE(j.query_id, p.query_id) AS query_id"
+        pairs += ", COALESCE(j.item_id, p.item_id) AS item_id"
         # A predicted item that was not judged has a label below 0.
-        join = (
-            "SELECT COALESCE(j.query_id, p.query_id) AS query_id, "
-            "CASE WHEN j.query_id IS NULL THEN -1 ELSE j.given_label END AS given_label"
-            ", COALESCE(j.item_id, p.item_id) AS item_id, "
-            f"COALESCE(p.found, 0) AS found, {_key('p.score')} AS score, "
-            "CASE WHEN p.found IS NULL THEN 0 ELSE 1 END AS is_predicted "
-            "FROM tfr_judged AS j FULL OUTER JOIN tfr_predicted AS p "
-            "ON j.query_id = p.query_id AND j.item_id = p.item_id"
-        )
+        labels = "CASE WHEN j.query_id IS NULL THEN -1 ELSE given_label END"
+        scores_of_pairs = "COALESCE(found, 0) AS found, COALESCE(score, 0) AS score"
+        is_predicted = "CASE WHEN found IS NULL THEN 0 ELSE 1 END AS is_predicted"
+        join = "tfr_judged AS j FULL OUTER JOIN tfr_predicted AS p"
+        join += " ON j.query_id = p.query_id AND j.item_id = p.item_id"
+        rows = f"SELECT {pairs}, {labels} AS given_label, {scores_of_pairs}"
+        predicted = f"SELECT {ids}, {scores} FROM {table} WHERE {known}"
         return [
-            ("tfr_judged", "The judgments.", judged),
-            ("tfr_queries", queries, self._queries("tfr_judged")),
-            ("tfr_predicted", "The predictions for judged queries.", predicted),
-            ("tfr_rows", _ROWS, join),
+            ("tfr_judged", "Judgments.", f"SELECT {ids}, {label} FROM {judged}"),
+            ("tfr_predicted", f"Predictions; {_FOUND}", predicted),
+            ("tfr_rows", "All items.", f"{rows}, {is_predicted} FROM {join}"),
+            self._queries(judged),
         ]
 
-    def _queries(self, table: str) -> str:
-        """The facts of each query, which must be the same in all its rows."""
-        is_valid = [f"ABS(given_label) <= {LARGEST}", "query_id IS NOT NULL"]
-        same = [f"COUNT({each}) IN (0, COUNT(*))" for each in self.slices]
-        names = [*self.slices]
+    def _queries(self, table: str) -> Step:
+        """The weight and the slices of each query, the same in all its rows."""
+        query, label = self.quoted(self.query), self.quoted(self.label)
+        facts = dict(zip(self.slices, map(self.quoted, self.by), strict=True))
+        same = [f"COUNT({column}) IN (0, COUNT(*))" for column in facts.values()]
+        valid = f"ABS({label}) <= {LARGEST} AND {query} IS NOT NULL"
         if self.weight is not None:
-            is_valid.append(f"weight >= 0 AND weight <= {LARGEST}")
-            names.append("weight")
-        valid = f"MIN(CASE WHEN {' AND '.join(is_valid)} THEN 1 ELSE 0 END) = 1"
-        same += [f"COALESCE(MIN({each}) = MAX({each}), TRUE)" for each in names]
-        facts = [f"MIN({each}) AS {each}" for each in names]
-        mark = f"CASE WHEN {' AND '.join([valid, *same])} THEN 0 ELSE 1 END"
-        columns = ["query_id", *facts, f"{mark} AS is_invalid"]
-        return f"SELECT {', '.join(columns)} FROM {table} GROUP BY query_id"
-
-
-_ROWS = "The rows: found is 2 with a score, 1 with NaN or NULL, 0 if not retrieved."
-
-
-def _class(score: str) -> str:
-    """2 for a number, 1 for NaN and NULL, 0 for -inf. No dialect orders NaN alike."""
-    retrieved = f"CASE WHEN {score} > -{INFINITY} THEN 2 ELSE 0 END"
-    return f"CASE WHEN {score} <= {INFINITY} THEN {retrieved} ELSE 1 END"
-
-
-def _key(score: str) -> str:
-    """The score as given, of any type of numbers; 0 for -0, and for NaN and NULL."""
-    is_number = f"{score} <= {INFINITY} AND {score} <> 0"
-    return f"CASE WHEN {is_number} THEN {score} ELSE 0 END"
+            facts["weight"] = weight = self.quoted(self.weight)
+            valid += f" AND {weight} >= 0 AND {weight} <= {LARGEST}"
+        same += [f"COALESCE(MIN({c}) = MAX({c}), TRUE)" for c in facts.values()]
+        same.append(f"MIN(CASE WHEN {valid} THEN 1 ELSE 0 END) = 1")
+        is_invalid = f"CASE WHEN {' AND '.join(same)} THEN 0 ELSE 1 END AS is_invalid"
+        columns = [f"MIN({column}) AS {name}" for name, column in facts.items()]
+        text = ", ".join([f"{query} AS query_id", *columns, is_invalid])
+        return "tfr_queries", "Queries.", f"SELECT {text} FROM {table} GROUP BY {query}"
 
 
 class Ranking(NamedTuple):
@@ -165,10 +134,10 @@ class Ranking(NamedTuple):
     tie_breaking: TieBreaking
     is_trec_eval: bool  # scores are rounded, and tied items ordered by id
 
-    def value_and_weight(
-        self, measure: Measure, source: Source
-    ) -> tuple[Column, Column]:
+    def value_and_weight(self, measure: Measure, source: Source) -> list[Column]:
         """A metric's value and weight of each query, from its formula."""
+        if measure.declaration.reads_items or measure.declaration.has_subtopics:
+            raise NotInSQLError("data other than labels and scores")
         is_run = source.judgments is not None
         lists = SqlLists.down_to(
             measure.k,
@@ -178,158 +147,125 @@ class Ranking(NamedTuple):
         )
         value, weight = apply_empty(measure, lists, measure.values(lists))
         if is_run and measure.declaration.without_results is None:
-            predicted = Column("SUM({})", Column("is_predicted"), kind="sum")
+            predicted = Column("SUM(is_predicted)", kind="sum")
             form = f"CASE WHEN {{}} = 0 THEN {NAN} ELSE {{}} END"
             weight = Column(form, predicted, weight)
-        return value, weight
+        return [value, weight]
 
-    def order(self, source: Source) -> str:
+    def order(self, dialect: str) -> str:
         """The order of the rows of a query."""
         order = "score_class DESC, score DESC"
         match self.tie_breaking.policy:
             case TiePolicy.EXPECTED:
                 return order
-            case TiePolicy.STABLE:  # of trec_eval
-                collation = ' COLLATE "C"' * (source.dialect == "postgres")
+            case TiePolicy.STABLE:  # of trec_eval: by the bytes of the ids
+                collation = ' COLLATE "C"' * (dialect == "postgres")
                 return f"{order}, CAST(item_id AS TEXT){collation} DESC"
             case TiePolicy.BEST | TiePolicy.WORST as policy:
                 assert self.tie_breaking.gain is not None
-                gain = self.tie_breaking.gain(LISTED)
-                text, _ = gain.write(Steps(order))
-                direction = "DESC" if policy is TiePolicy.BEST else "ASC"
-                return f"{order}, {text} {direction}"
+                gain, _ = self.tie_breaking.gain(LISTED).write(Steps(order))
+                return (
+                    f"{order}, {gain} {'DESC' if policy is TiePolicy.BEST else 'ASC'}"
+                )
 
-    def lists(self, source: Source) -> str:
-        """The rows as lists: an item that is in no list has the class -1."""
-        score, columns = "score", ["query_id"]
-        if self.is_trec_eval:
-            columns.append("item_id")
-            score = _rounded(f"CAST(score AS {FLOAT})")
-        if source.judgments is not None:
-            columns.append("is_predicted")
+    def steps(self, name: str, is_run: bool, made: Steps) -> list[Step]:
+        """The steps from the rows to the sums of each query."""
         unlisted = "given_label < 0" + " AND found = 0" * (not self.drops_unjudged)
-        columns += [
-            "GREATEST(given_label, 0) AS label",
-            "given_label >= 0 AS is_judged",
+        columns = [
+            *["query_id", *["item_id", "is_predicted"] * is_run],
+            *["GREATEST(given_label, 0) AS label", "given_label >= 0 AS is_judged"],
             f"CASE WHEN {unlisted} THEN -1 ELSE found END AS score_class",
-            f"{score} AS score",
+            f"{_ROUNDED if self.is_trec_eval else 'score'} AS score",
         ]
-        return f"SELECT {', '.join(columns)} FROM tfr_rows"
+        comment = "Lists: score_class is -1 for an item that is in none."
+        table, text = f"tfr_lists_{name}", f"SELECT {', '.join(columns)} FROM tfr_rows"
+        steps = [(table, comment, text)]
+        for step, added in sorted(made.columns.items()):
+            text = f"SELECT *, {_listed(added)} FROM {table}"
+            kinds = dict.fromkeys(each.rpartition("_")[0] for each in added.values())
+            comment, table = ", ".join(kinds), f"tfr_items_{name}_{step}"
+            steps.append((table, f"By item: {comment.replace('_', ' ')}.", text))
+        text = f"SELECT query_id, {_listed(made.sums)} FROM {table} GROUP BY query_id"
+        return [*steps, (f"tfr_sums_{name}", "Sums over the items of a query.", text)]
 
 
-def _rounded(score: str) -> str:
-    """A score rounded to the 24 bits of float32, as `as_in_trec_eval` does.
+# x * c - (x * c - x), for c = 2^29 + 1, has the first 24 bits of x, after Veltkamp:
+# BigQuery and Snowflake have no float32. From 2^128 on, a float32 is infinite.
+_LIMITED = f"LEAST(GREATEST(CAST(score AS {FLOAT}), {LOWEST_SCORE}), {2.0**128})"
+_ROUNDED = f"{_LIMITED} * 536870913 - ({_LIMITED} * 536870913 - {_LIMITED})"
 
-    x * c - (x * c - x) with c = 2^29 + 1 keeps the first 24 bits, after Veltkamp:
-    BigQuery and Snowflake have no float32.
-    """
-    limited = f"LEAST(GREATEST({score}, {number(LOWEST_SCORE)}), {number(2.0**128)})"
-    return f"{limited} * 536870913 - ({limited} * 536870913 - {limited})"
+
+def _listed(columns: Mapping[str, str]) -> str:
+    return ", ".join(f"{text} AS {name}" for text, name in columns.items())
 
 
 def statement(
     source: Source,
-    rankings: Mapping[Ranking, Mapping[str, tuple[Column, Column]]],
+    rankings: Mapping[Ranking, Mapping[str, list[Any]]],
     names: Sequence[str],
     *,
     per_query: bool,
 ) -> str:
     """The SELECT, from the value and the weight of each metric in each ranking."""
-    steps = source.steps()
-    tables, columns = ["tfr_queries"], {}
-    for place, (ranking, measures) in enumerate(rankings.items(), start=1):
-        order = Steps(ranking.order(source), f"sum_{place}")
-        for name, pair in measures.items():
-            columns[name] = [each.write_of_query(order) for each in map(_column, pair)]
-        steps += _of_ranking(place, ranking.lists(source), order)
-        tables.append(f"LEFT JOIN tfr_sums_{place} USING (query_id)")
+    steps, tables, written = source.steps(), "tfr_queries", {}
+    for place, (ranking, columns) in enumerate(rankings.items(), start=1):
+        made = Steps(ranking.order(source.dialect), f"sum_{place}")
+        for name, pair in columns.items():
+            written[name] = [Column("{}", each).write_of_query(made) for each in pair]
+        steps += ranking.steps(str(place), source.judgments is not None, made)
+        tables += f" LEFT JOIN tfr_sums_{place} USING (query_id)"
     values = ["query_id", *source.slices]
-    for place, (value, weight) in enumerate(map(columns.get, names), start=1):
-        values.append(f"{value} AS value_{place}")
-        valid = f"CASE WHEN is_invalid = 0 THEN {weight} ELSE {NAN} END"
-        values.append(f"{valid} AS weight_{place}")
-    comment = "The value and the weight of each query. One of weight 0 is left out."
-    text = f"SELECT {', '.join(values)} FROM {' '.join(tables)}"
-    steps.append(("tfr_values", comment, text))
-    if per_query:
-        return _written(source, steps, _by_query(source, names))
-    if source.by:
-        steps.append(("tfr_means", "Means of slices, and of all.", _means(source, names)))
-        return _written(source, steps, _by_slice(source, names))
-    return _written(source, steps, _means(source, names))
-
-
-def _column(value: Any) -> Column:
-    return value if isinstance(value, Column) else Column("{}", value)
-
-
-def _of_ranking(place: int, lists: str, order: Steps) -> list[Step]:
-    """The steps from lists to the sums of each query."""
-    previous = f"tfr_lists_{place}"
-    steps = [(previous, "Lists. An item of the class -1 is in none.", lists)]
-    for depth, windows in enumerate(order.windows, start=1):
-        added = [f"{text} AS {name}" for text, name in windows.items()]
-        comment = "Sums over the ranks above."
-        if depth == 1:
-            comment = "Ranks, and groups of tied scores."
-        text = f"SELECT *, {', '.join(added)} FROM {previous}"
-        previous = f"tfr_ranks_{place}_{depth}"
-        steps.append((previous, comment, text))
-    sums = [f"{text} AS {name}" for text, name in order.sums.items()]
-    text = f"SELECT {', '.join(['query_id', *sums])} FROM {previous} GROUP BY query_id"
-    comment = "Sums over the items of each query."
-    return [*steps, (f"tfr_sums_{place}", comment, text)]
-
-
-def _by_query(source: Source, names: Sequence[str]) -> str:
-    columns = [f"query_id AS {source.quoted('query')}", *_sliced(source)]
     for place, name in enumerate(names, start=1):
-        counts = f"weight_{place} > 0 AND weight_{place} <= {LARGEST}"
-        value = f"CASE WHEN {counts} THEN value_{place} ELSE {NAN} END"
-        columns.append(f"{value} AS {source.quoted(name)}")
-    return f"SELECT {', '.join(columns)} FROM tfr_values"
+        value, weight = written[name]
+        weight = f"CASE WHEN is_invalid = 0 THEN {weight} ELSE {NAN} END"
+        values += [f"{value} AS value_{place}", f"{weight} AS weight_{place}"]
+    text = f"SELECT {', '.join(values)} FROM {tables}"
+    steps.append(("tfr_values", "Values; a query of weight 0 is left out.", text))
+    last = (_values_of_queries if per_query else _means)(source, names)
 
-
-def _sliced(source: Source) -> list[str]:
-    named = zip(source.slices, source.by, strict=True)
-    return [f"{each} AS {source.quoted(name)}" for each, name in named]
-
-
-def _means(source: Source, names: Sequence[str]) -> str:
-    """The weighted means: of all queries, or also of slices."""
-    columns, weights = [], []
-    for place, name in enumerate(names, start=1):
-        weight, value = f"weight_{place}", f"value_{place}"
-        weights.append(f"{weight} <> 0")
-        mean = f"SUM({weight} * {value}) / SUM({weight})"
-        is_empty = f"COALESCE(SUM({weight}), 0) = 0"
-        mean = f"CASE WHEN {is_empty} THEN {NAN} ELSE {mean} END"
-        columns.append(f"{mean} AS {source.quoted(name)}")
-    if not source.by:
-        return f"SELECT {', '.join(columns)} FROM tfr_values"
-    number = f"SUM(CASE WHEN {' OR '.join(weights)} THEN 1 ELSE 0 END)"
-    slices = ", ".join(source.slices)
-    first = f"{slices}, GROUPING(slice_1) AS is_whole, COALESCE({number}, 0) AS queries"
-    text = f"SELECT {first}, {', '.join(columns)} FROM tfr_values"
-    return f"{text} GROUP BY GROUPING SETS (({slices}), ())"
-
-
-def _by_slice(source: Source, names: Sequence[str]) -> str:
-    columns = [*_sliced(source), "queries", *map(source.quoted, names)]
-    order = ", ".join(["is_whole", *(f"{each} NULLS LAST" for each in source.slices)])
-    return f"SELECT {', '.join(columns)} FROM tfr_means ORDER BY {order}"
-
-
-def _written(source: Source, steps: Sequence[Step], last: str) -> str:
-    """The statement with a comment above each step."""
+    sqlglot, dialect = require_sqlglot(), source.dialect
     tables = ", ".join(f"{name} AS ({text})" for name, _, text in steps)
-    dialect = source.dialect
-    parsed = require_sqlglot().parse_one(f"WITH {tables} {last}", dialect=dialect)
+    parsed = sqlglot.parse_one(f"WITH {tables} {last}", dialect=dialect)
     for table, (_, comment, _) in zip(parsed.ctes, steps, strict=True):
         table.this.add_comments([comment])
     text = parsed.sql(dialect, pretty=True)
-    # The short form, which Snowflake has, too.
-    return text.replace("RANGE BETWEEN CURRENT ROW AND CURRENT ROW", "RANGE CURRENT ROW")
+    # Snowflake has only this short form.
+    return text.replace(
+        "RANGE BETWEEN CURRENT ROW AND CURRENT ROW", "RANGE CURRENT ROW"
+    )
+
+
+def _values_of_queries(source: Source, names: Sequence[str]) -> str:
+    columns = dict(
+        zip(["query_id", *source.slices], ["query", *source.by], strict=True)
+    )
+    for place, name in enumerate(names, start=1):
+        is_counted = f"weight_{place} > 0 AND weight_{place} <= {LARGEST}"
+        columns[f"CASE WHEN {is_counted} THEN value_{place} ELSE {NAN} END"] = name
+    quoted = {text: source.quoted(name) for text, name in columns.items()}
+    return f"SELECT {_listed(quoted)} FROM tfr_values"
+
+
+def _means(source: Source, names: Sequence[str]) -> str:
+    """The weighted means of all queries and, before these, of each slice."""
+    columns = dict(zip(source.slices, source.by, strict=True))
+    if source.by:
+        weights = [f"weight_{place} <> 0" for place, _ in enumerate(names, start=1)]
+        number = f"SUM(CASE WHEN {' OR '.join(weights)} THEN 1 ELSE 0 END)"
+        columns[f"COALESCE({number}, 0)"] = "queries"
+    for place, name in enumerate(names, start=1):
+        value, weight = f"value_{place}", f"weight_{place}"
+        mean = f"SUM({weight} * {value}) / SUM({weight})"
+        is_empty = f"COALESCE(SUM({weight}), 0) = 0"
+        columns[f"CASE WHEN {is_empty} THEN {NAN} ELSE {mean} END"] = name
+    quoted = {text: source.quoted(name) for text, name in columns.items()}
+    text = f"SELECT {_listed(quoted)} FROM tfr_values"
+    if not source.by:
+        return text
+    slices = ", ".join(source.slices)
+    order = ", ".join(f"{each} NULLS LAST" for each in source.slices)
+    text += f" GROUP BY GROUPING SETS (({slices}), ())"
+    return f"{text} ORDER BY GROUPING(slice_1), {order}"
 
 
 def require_sqlglot() -> Any:

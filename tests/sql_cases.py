@@ -1,0 +1,73 @@
+"""Random tables for statements of SQL, many in one: each table is a slice."""
+
+import collections
+
+import numpy as np
+import pandas as pd
+
+NAMES = ["q'1", 'q"2', "é", "日本", "a", "B", "😀", "10"]
+ITEMS = ["a", "B", "é", "日", "10", "9", "i'", "z", "😀", "\uffff"]
+SCORES = [0.0, -0.0, 0.5, 1.0, 1 / 3, -1.0, 2.0, np.inf, -np.inf, np.nan]
+METRICS = [
+    *("ndcg@3", "ndcg", "dcg@2", "map@3", "map", "mrr@2", "mrr", "precision@3"),
+    *("recall@2", "capped_recall@2", "hit_rate@2", "f1@3", "r_precision", "judged@2"),
+    *("tied@2", "tied", "bpref", "rbp@3", "hole@2"),
+]
+OF_WHOLE_LISTS = ["auc", "gauc", "arp", "first_relevant_rank", "coverage_error"]
+# Each choice of an option that a formula reads.
+CHOICES = [
+    "ndcg@3(gain=linear)",
+    "ndcg@3(discount=jarvelin)",
+    "dcg@3(gain=linear, empty=skip)",
+    "map@3(denominator=min(k, relevant))",
+    "map@2(denominator=min(retrieved, relevant))",
+    "mrr@3(over=all, empty=one)",
+    "precision@3(denominator=k, empty=skip)",
+    "recall@2(denominator=min(k, relevant), empty=one)",
+    "f1@3(denominator=k, relevance_threshold=2)",
+    "r_precision@2(empty=skip)",
+    "hit_rate@1(relevance_threshold=1.5)",
+    "rbp@3(graded=relative)",
+]
+
+
+def random_rows(tables, seed=0):
+    """Rows of tables with ties, padding, NULL, and queries with one item or no labels."""
+    rng, columns = np.random.default_rng(seed), collections.defaultdict(list)
+    for table in range(tables):
+        for name in NAMES[: rng.integers(1, len(NAMES))]:
+            number = rng.integers(1, 10)
+            labels = rng.choice([-1, 0, 0, 1, 2, 3], number)
+            columns["label"] += [*np.minimum(labels, rng.choice([-1, 0, 3, 3, 3, 3]))]
+            columns["score"] += [*rng.choice(SCORES, number)]
+            columns["item"] += [*rng.permutation(ITEMS)[:number]]
+            columns["the query"] += [f"{table} {name}"] * number
+            columns["table"] += [table] * number
+            columns["weight"] += [rng.choice([0, 1, 2.5])] * number
+            columns["market"] += [str(table % 3) if table % 3 else None] * number
+    return pd.DataFrame(columns).sample(frac=1, random_state=seed)
+
+
+def random_run(tables, seed=0):
+    """Judgments and predictions, each of which lacks queries and items of the other."""
+    rng = np.random.default_rng(seed + 1)
+    rows = random_rows(tables, seed)
+    lacks = rng.random(len(rows)) < 0.3, rng.random(len(rows)) < 0.3
+    queries = rows["the query"].unique()
+    for lack in lacks:
+        lack |= rows["the query"].isin(rng.choice(queries, len(queries) // 8))
+    run = rows[~lacks[1]][["the query", "item", "score"]].copy()
+    run["score"] += rng.choice([0, 1e-9], len(run))  # equal in float32
+    return rows[~lacks[0]].drop(columns="score"), run
+
+
+def assert_equal(found, expected):
+    """The rows of a statement are those of `to_dicts`, but for the label of the last."""
+    assert [*found.columns] == [*expected[0]]
+    slices = expected[0].keys() - found.select_dtypes("number").columns
+    for name in expected[0].keys() - slices:
+        numbers = [row[name] for row in expected]
+        if name == "table":
+            numbers[-1] = np.nan
+        given = found[name].astype(float)
+        np.testing.assert_allclose(given, numbers, rtol=1e-12, atol=1e-12, err_msg=name)
