@@ -5,6 +5,8 @@ import collections
 import numpy as np
 import pandas as pd
 
+import tfrankmetrics as tfr
+
 NAMES = ["q'1", 'q"2', "é", "日本", "a", "B", "😀", "10"]
 ITEMS = ["a", "B", "é", "日", "10", "9", "i'", "z", "😀", "\uffff"]
 SCORES = [0.0, -0.0, 0.5, 1.0, 1 / 3, -1.0, 2.0, np.inf, -np.inf, np.nan]
@@ -71,3 +73,31 @@ def assert_equal(found, expected):
             numbers[-1] = np.nan
         given = found[name].astype(float)
         np.testing.assert_allclose(given, numbers, rtol=1e-12, atol=1e-12, err_msg=name)
+
+
+def assert_statements(dialect, register, rows_of):
+    """Statements for 100 tables and 100 runs return the values of this library.
+
+    `register` makes a table of the database, and `rows_of` returns those of a statement.
+    """
+    rows, (qrels, run) = random_rows(100), random_run(100)
+    for name, table in {"table_of_rows": rows, "qrels": qrels, "run": run}.items():
+        register(name, table)
+    names = {"query": "the query", "label": "label", "score": "score", "by": "table"}
+    of_dialect = {**names, "dialect": dialect}
+    arrays = [*names.values()][:3]
+    for metrics, options in [
+        (METRICS + OF_WHOLE_LISTS, {}),
+        (CHOICES, {}),
+        (["ndcg@2", "map", "mrr@2", "judged@2", "auc"], {"ties": "worst"}),
+    ]:
+        statement = tfr.as_sql(metrics, "table_of_rows", **of_dialect, **options)
+        expected = tfr.evaluate_rows(*arrays, metrics, data=rows, by="table", **options)
+        assert_equal(rows_of(statement), expected.to_dicts())
+    for options in [{}, {"convention": "trec_eval", "missing_queries": "skip"}]:
+        of_run = {"judgments": "qrels", "item": "item", **options}
+        statement = tfr.as_sql(METRICS, "run", **of_dialect, **of_run)
+        expected = tfr.evaluate_run(
+            qrels, run, METRICS, **names, item="item", **options
+        )
+        assert_equal(rows_of(statement), expected.to_dicts())

@@ -21,6 +21,7 @@ from sql_cases import (
 from sqlglot import exp
 
 import tfrankmetrics as tfr
+from tfrankmetrics.__main__ import main
 
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "guide" / "large-tables.md"
 COLUMNS = {"query": "the query", "label": "label", "score": "score"}
@@ -308,6 +309,35 @@ def test_every_dialect_has_the_functions_of_the_statement(dialect, is_run):
     has_collation = dialect == "postgres" and is_run
     assert [each[-3:] for each in collations] == ['"C"'] * len(collations)
     assert bool(collations) == has_collation
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_the_command_prints_the_statement(capsys, dialect):
+    columns = ["--query", "the query", "--by", "market", "--sql", dialect]
+    options = {"by": "market", "dialect": dialect}
+    options["separator"] = "_" if dialect == "bigquery" else "@"
+    assert main(["rows", "-m", "ndcg@10", "--gain", "linear", *columns]) == 0
+    expected = tfr.as_sql(["ndcg@10"], "rows", **COLUMNS, **options, gain="linear")
+    assert capsys.readouterr().out == f"{expected}\n"
+    run = ["qrels", "run", "--item", "id", "--convention", "trec_eval", "-q"]
+    assert main([*run, "-m", "mrr", *columns]) == 0
+    options |= {"judgments": "qrels", "item": "id", "missing_queries": "skip"}
+    options |= {"convention": "trec_eval", "per_query": True}
+    expected = tfr.as_sql(["mrr"], "run", **COLUMNS, **options)
+    assert capsys.readouterr().out == f"{expected}\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["a", "b", "c", "-m", "mrr"], "several runs"),
+        (["a", "-m", "mrr(ties=stable)"], "ties='stable'"),
+        (["a", "b", "-m", "mrr", "--missing-queries", "error"], "--missing-queries"),
+    ],
+)
+def test_errors_of_the_command(capsys, arguments, error):
+    assert main([*arguments, "--sql", "duckdb"]) == 2
+    assert error in capsys.readouterr().err
 
 
 def test_a_comment_explains_each_step():

@@ -57,6 +57,7 @@ _HELP = {
     "explain": "print how the first metric is computed for this query of each run",
     "gate": "exit with the status 1 unless every other run passes in the first metric: "
     "its loss against the first run is below the margin (not_worse), or it is better",
+    "sql": "print a statement of SQL instead: qrels and run name tables of a database",
     "format": "json and csv contain all digits; of a comparison, csv contains the "
     "differences",
 }
@@ -134,6 +135,8 @@ def _parser() -> argparse.ArgumentParser:
     add("--gate", choices=["not_worse", "better"], help=_HELP["gate"])
     add("--margin", type=float, help="the margin of --gate")
     add("--in-slices", action="store_true", help="apply --gate to each slice, too")
+    dialects = ["duckdb", "spark", "bigquery", "snowflake", "postgres"]
+    add("--sql", choices=dialects, help=_HELP["sql"])
     formats = ["text", "json", "csv", "markdown", "latex"]
     add("--format", choices=formats, default="text", help=_HELP["format"])
     for column, default in _COLUMNS.items():
@@ -163,7 +166,7 @@ def _with_flags(message: Any, options: argparse.Namespace) -> str:
     run = getattr(options, "run", None) or options.qrels
     names = {each: f"--{each.replace('_', '-')}" for each in vars(options)}
     names |= {"metrics": "--metric", "policy": "--gate", "query_ids": "--query"}
-    names |= {"qrels": repr(options.qrels), "run": repr(run)}
+    names |= {"qrels": repr(options.qrels), "run": repr(run), "dialect": "--sql"}
     names["labels"] = f"--label in {options.qrels!r}"
     names["scores"] = f"--score in {run!r}"
 
@@ -192,6 +195,8 @@ def _with_flags(message: Any, options: argparse.Namespace) -> str:
 
 def _run(options: argparse.Namespace) -> tuple[str, int]:
     """The requested result as text, and the exit status."""
+    if options.sql:
+        return _statement(options), 0
     are_several = len(options.runs) > 1 or bool(options.model)
     _check_flags(options, are_several)
     from tfrankmetrics.evaluation.evaluate_run import rows_by_model
@@ -262,6 +267,28 @@ def _arguments(options: argparse.Namespace) -> dict[str, Any]:
         "lower_is_better": options.lower_is_better,
         **{name: getattr(options, name) for name in (*_COLUMNS, *_OF_METRICS)},
     }
+
+
+def _statement(options: argparse.Namespace) -> str:
+    """The statement of SQL for one table, or for judgments and a run."""
+    arguments = _arguments(options)
+    item = arguments.pop("item")
+    if len(options.runs) > 1 or options.model or arguments.pop("lower_is_better"):
+        raise ValueError(
+            "--sql is for one run, of which the highest score ranks first. Received: "
+            "several runs, --model or --lower-is-better."
+        )
+    if options.runs:
+        arguments |= {"judgments": options.qrels, "item": item}
+    return tfr.as_sql(
+        options.metric,
+        options.runs[0] if options.runs else options.qrels,
+        by=options.by,
+        per_query=options.per_query,
+        dialect=options.sql,
+        separator="_" if options.sql == "bigquery" else "@",
+        **arguments,
+    )
 
 
 def _check_flags(options: argparse.Namespace, are_several: bool) -> None:

@@ -1,4 +1,4 @@
-"""Runs the recipe for tables on Spark, and compares it with `evaluate_rows`."""
+"""Runs the recipe and the statements for Spark, and compares their values."""
 
 import pathlib
 
@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from code_blocks import run_blocks
 from spark_session import spark_session
+from sql_cases import assert_statements
 
 import tfrankmetrics as tfr
 
@@ -58,3 +59,12 @@ def test_a_table_of_split_queries_has_other_values(recipe):
     found = sum(row["v"] for row in totals) / sum(row["w"] for row in totals)
     expected = tfr.evaluate_rows("query", "label", "score", ["ndcg@10"], data=rows)
     assert abs(found - expected["ndcg@10"]) > 0.05
+
+
+def test_statements_have_the_values_of_this_library():
+    session = spark_session()
+
+    def register(name, table):
+        session.createDataFrame(table).createOrReplaceTempView(name)
+
+    assert_statements("spark", register, lambda sql: session.sql(sql).toPandas())

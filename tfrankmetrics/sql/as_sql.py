@@ -88,7 +88,7 @@ def as_sql(
     Raises:
         ValueError: A metric or an option is not available in SQL, such as
             `ties="stable"`, since rows have no order there.
-        ImportError: The extra `sql` is not installed.
+        ImportError: sqlglot, which the extra "sql" installs, is missing.
     """
     require_sqlglot()
     check_option("as_sql", "dialect", dialect, Dialect)

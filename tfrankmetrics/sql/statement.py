@@ -221,7 +221,16 @@ def statement(
         values += [f"{value} AS value_{place}", f"{weight} AS weight_{place}"]
     text = f"SELECT {', '.join(values)} FROM {tables}"
     steps.append(("tfr_values", "Values; a query of weight 0 is left out.", text))
-    last = (_values_of_queries if per_query else _means)(source, names)
+    if per_query:
+        last = _values_of_queries(source, names)
+    else:
+        last = _weighted_means(source, names)
+    if source.by and not per_query:
+        steps.append(("tfr_means", "Means of each slice, and of all queries.", last))
+        columns = ", ".join(map(source.quoted, [*source.by, "queries", *names]))
+        slices = [f"{source.quoted(each)} NULLS LAST" for each in source.by]
+        order = [source.quoted("tfr_is_all"), *slices]
+        last = f"SELECT {columns} FROM tfr_means ORDER BY {', '.join(order)}"
 
     sqlglot, dialect = require_sqlglot(), source.dialect
     tables = ", ".join(f"{name} AS ({text})" for name, _, text in steps)
@@ -246,10 +255,11 @@ def _values_of_queries(source: Source, names: Sequence[str]) -> str:
     return f"SELECT {_listed(quoted)} FROM tfr_values"
 
 
-def _means(source: Source, names: Sequence[str]) -> str:
-    """The weighted means of all queries and, before these, of each slice."""
+def _weighted_means(source: Source, names: Sequence[str]) -> str:
+    """The weighted means of all queries and, with slices, of each slice."""
     columns = dict(zip(source.slices, source.by, strict=True))
     if source.by:
+        columns["GROUPING(slice_1)"] = "tfr_is_all"
         weights = [f"weight_{place} <> 0" for place, _ in enumerate(names, start=1)]
         number = f"SUM(CASE WHEN {' OR '.join(weights)} THEN 1 ELSE 0 END)"
         columns[f"COALESCE({number}, 0)"] = "queries"
@@ -260,12 +270,9 @@ def _means(source: Source, names: Sequence[str]) -> str:
         columns[f"CASE WHEN {is_empty} THEN {NAN} ELSE {mean} END"] = name
     quoted = {text: source.quoted(name) for text, name in columns.items()}
     text = f"SELECT {_listed(quoted)} FROM tfr_values"
-    if not source.by:
-        return text
-    slices = ", ".join(source.slices)
-    order = ", ".join(f"{each} NULLS LAST" for each in source.slices)
-    text += f" GROUP BY GROUPING SETS (({slices}), ())"
-    return f"{text} ORDER BY GROUPING(slice_1), {order}"
+    if source.by:
+        text += f" GROUP BY GROUPING SETS (({', '.join(source.slices)}), ())"
+    return text
 
 
 def require_sqlglot() -> Any:
