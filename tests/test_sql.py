@@ -28,7 +28,7 @@ COLUMNS = {"query": "the query", "label": "label", "score": "score"}
 ARRAYS = ("the query", "label", "score")
 DIALECTS = ["duckdb", "spark", "bigquery", "snowflake", "postgres"]
 # They need more than sums and window functions.
-NOT_IN_SQL = {"opa", "err", "pfound"}
+NOT_IN_SQL = {"opa", "err", "pfound", "completeness"}
 
 
 def rows_of(statement, **tables):
@@ -201,7 +201,15 @@ def test_what_sql_lacks_is_an_error_that_names_it(metric, options, named):
 
 @pytest.mark.parametrize(
     "given",
-    ["rows; DROP TABLE rows", "rows, others", "rows WHERE TRUE", "SELECT 1", "", "(1)"],
+    [
+        "rows; DROP TABLE x",
+        "rows, others",
+        "rows WHERE TRUE",
+        "SELECT 1",
+        "",
+        "(1)",
+        "'",
+    ],
 )
 def test_a_table_is_a_name_or_a_subquery(given):
     with pytest.raises(ValueError, match="SELECT in parentheses"):

@@ -46,8 +46,8 @@ def as_sql(
 
     >>> names = dict(query="user", label="click", score="score")
     >>> sql = as_sql(["ndcg@10", "mrr"], "predictions", **names)  # for DuckDB
-    >>> print(sql.partition("(")[0])
-    WITH tfr_rows AS
+    >>> print(sql.splitlines()[0])
+    WITH tfr_rows AS (
 
     The statement returns the values of `evaluate_rows` or, for two tables, of
     `evaluate_run`. It reads the table only, and creates nothing.

@@ -132,8 +132,10 @@ class Column:
             last = max(last, step)
         return self.form.format(*texts, order=steps.order), last
 
-    def __getitem__(self, _: Any) -> Column:
-        return self  # `[:, newaxis]`
+    def __getitem__(self, index: tuple) -> Column:
+        if index[1] not in (None, 0):  # `[:, newaxis]`, or the only column
+            raise NotInSQLError("a rank by its number")
+        return self
 
     def __invert__(self) -> Column:
         return Column("NOT {}", self, binds=_NOT)
@@ -210,9 +212,10 @@ class SqlOperations:
         """The maximum over the items of each query."""
         return Column("MAX({})", values, kind="sum")
 
-    def cumulative_prod(self, values: Column, axis: int, exclusive: bool) -> Column:
+    def cumulative_prod(self, values: Column, axis: int, **options: bool) -> Column:
         """The product of the values above each rank, by logarithms."""
-        assert exclusive
+        if options != {"exclusive": True}:
+            raise NotInSQLError("a product of other ranks")
         values = Column("{}", values, kind="named", name="factor")
         above = "ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING"
         over = f"OVER (PARTITION BY query_id ORDER BY {{1}} {above})"

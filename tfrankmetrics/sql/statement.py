@@ -56,11 +56,12 @@ class Source:
         sqlglot = require_sqlglot()
         is_query = text.lstrip().startswith("(")
         kind = sqlglot.exp.Subquery if is_query else sqlglot.exp.Table
+        found: Any = None
         try:
             into = {} if is_query else {"into": kind}
             found = sqlglot.parse_one(text, dialect=self.dialect, **into)
-        except sqlglot.ParseError:
-            found = None
+        except sqlglot.errors.SqlglotError:
+            pass
         if not isinstance(found, kind):
             raise ValueError(
                 "A table must be a name, or a SELECT in parentheses, in the dialect "
