@@ -164,18 +164,18 @@ def test_a_metric_is_in_sql_or_an_error_names_it(name):
 
 
 def test_a_custom_metric_is_in_sql(declarations):
-    def weighted_hits(lists, relevance, *, decay):
+    def hits_for_sql(lists, relevance, *, decay):
         hits = lists.expected(relevance)
         return lists.sum_to_cutoffs(hits * decay**lists.ranks)
 
-    @tfr.metric("weighted_hits", formula=weighted_hits, gain=tfr.BinaryGain)
-    class WeightedHits(tfr.TopKMetric):
+    @tfr.metric("hits_for_sql", formula=hits_for_sql, gain=tfr.BinaryGain)
+    class HitsForSQL(tfr.TopKMetric):
         """Hits that count less further down."""
 
         decay: float = 0.5
         relevance_threshold: float = 1.0
 
-    assert value_of("weighted_hits@3", table([1, 0, 1], [3, 2, 1])) == [0.625]
+    assert value_of("hits_for_sql@3", table([1, 0, 1], [3, 2, 1])) == [0.625]
 
 
 @pytest.mark.parametrize(
