@@ -19,6 +19,8 @@ OF_WHOLE_LISTS = ["auc", "gauc", "arp", "first_relevant_rank", "coverage_error"]
 # Each choice of an option that a formula reads.
 CHOICES = [
     "ndcg@3(gain=linear)",
+    "ndcg@3(gain=[0.5, 1, 0, 7])",
+    "dcg@2(gain={0: 0, 1: 0.1, 2: 3, 3: 1})",
     "ndcg@3(discount=jarvelin)",
     "dcg@3(gain=linear, empty=skip)",
     "map@3(denominator=min(k, relevant))",

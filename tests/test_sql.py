@@ -339,6 +339,7 @@ def test_the_command_prints_the_statement(capsys, dialect):
     ("arguments", "error"),
     [
         (["a", "b", "c", "-m", "mrr"], "several runs"),
+        (["a", "-m", "mrr", "--lower-is-better"], "--lower-is-better"),
         (["a", "-m", "mrr(ties=stable)"], "ties='stable'"),
         (["a", "b", "-m", "mrr", "--missing-queries", "error"], "--missing-queries"),
     ],
