@@ -5,7 +5,7 @@ operation runs in the library of its arguments: `arrays/tensorflow.py` implement
 tensors of TensorFlow, `arrays/jax.py` for arrays of JAX, `arrays/torch.py` for tensors
 of PyTorch, and `arrays/numpy.py` for arrays of NumPy and for Python's numbers; where
 they do not, the library itself does, as `package` in these modules. Arrays of NumPy may
-be mixed with the others.
+be mixed with the others. The arrays of `sql/` are expressions.
 
 Operations that the Python array API standard defines keep their names and semantics
 (https://data-apis.org/array-api/latest/), except that `searchsorted` works on each row
