@@ -64,6 +64,7 @@ _HELP = {
 _COLUMNS = dict(query="query_id", item="item_id", label="label", score="score")
 # Flags that are options of metrics: the convention, and those that warnings propose.
 _OF_METRICS = ("convention", "gain", "relevance_threshold", "num_items", "popularity")
+_DIALECTS = ["duckdb", "spark", "bigquery", "snowflake", "postgres"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -135,8 +136,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--gate", choices=["not_worse", "better"], help=_HELP["gate"])
     add("--margin", type=float, help="the margin of --gate")
     add("--in-slices", action="store_true", help="apply --gate to each slice, too")
-    dialects = ["duckdb", "spark", "bigquery", "snowflake", "postgres"]
-    add("--sql", choices=dialects, help=_HELP["sql"])
+    add("--sql", choices=_DIALECTS, help=_HELP["sql"])
     formats = ["text", "json", "csv", "markdown", "latex"]
     add("--format", choices=formats, default="text", help=_HELP["format"])
     for column, default in _COLUMNS.items():
