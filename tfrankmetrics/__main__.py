@@ -82,7 +82,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     warnings.showwarning = show_warning
     try:
-        text, status = _run(options)
+        text, status = _statement(options) if options.sql else _run(options)
     except (ValueError, TypeError, ImportError, OSError) as error:
         text, status = "", 2
         print_text(f"error: {_with_flags(error, options)}", sys.stderr)
@@ -195,8 +195,6 @@ def _with_flags(message: Any, options: argparse.Namespace) -> str:
 
 def _run(options: argparse.Namespace) -> tuple[str, int]:
     """The requested result as text, and the exit status."""
-    if options.sql:
-        return _statement(options), 0
     are_several = len(options.runs) > 1 or bool(options.model)
     _check_flags(options, are_several)
     from tfrankmetrics.evaluation.evaluate_run import rows_by_model
@@ -269,8 +267,8 @@ def _arguments(options: argparse.Namespace) -> dict[str, Any]:
     }
 
 
-def _statement(options: argparse.Namespace) -> str:
-    """The statement of SQL for one table, or for judgments and a run."""
+def _statement(options: argparse.Namespace) -> tuple[str, int]:
+    """The statement of SQL for one table or for judgments and a run, and the status."""
     arguments = _arguments(options)
     item = arguments.pop("item")
     if len(options.runs) > 1 or options.model or arguments.pop("lower_is_better"):
@@ -280,7 +278,7 @@ def _statement(options: argparse.Namespace) -> str:
         )
     if options.runs:
         arguments |= {"judgments": options.qrels, "item": item}
-    return tfr.as_sql(
+    statement = tfr.as_sql(
         options.metric,
         options.runs[0] if options.runs else options.qrels,
         by=options.by,
@@ -289,6 +287,7 @@ def _statement(options: argparse.Namespace) -> str:
         separator="_" if options.sql == "bigquery" else "@",
         **arguments,
     )
+    return statement, 0
 
 
 def _check_flags(options: argparse.Namespace, are_several: bool) -> None:
