@@ -138,6 +138,7 @@ CASES += [
     Case("dcg", (("gain", GRADES),)),
     Case("alpha_dcg", (("alpha", 0.2), ("discount", "jarvelin"))),
     Case("alpha_dcg", (("alpha", 0.2),)),
+    Case("alpha_ndcg", (("alpha", 0.2),)),
     Case("recall", (("relevance_threshold", 0.5),)),
     Case("pfound", (("decay", 0.0),)),
     Case("err", (("max_label", 5.5),)),

@@ -26,8 +26,8 @@ OF_TENSORFLOW = [
     "movielens", "names", "notebooks", "own_metrics", "padded_lists", "people",
     "pitfalls", "project", "propensity", "properties", "quickstart", "recipes",
     "recommendation", "retrieval", "runs", "saved", "sharing", "slices", "sql",
-    "tables", "terminal", "tf_ranking_values", "tie_range", "ties", "trec", "two_towers",
-    "values", "without_keras",
+    "subtopics", "tables", "terminal", "tf_ranking_values", "tie_range", "ties", "trec",
+    "two_towers", "values", "without_keras",
 ]  # fmt: skip
 OF_ONE_BACKEND = {"tensorflow": OF_TENSORFLOW, "jax": ["jax"], "torch": ["torch"]}
 collect_ignore = [

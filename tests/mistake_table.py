@@ -42,7 +42,13 @@ class Data:
 
     @property
     def rows(self) -> pd.DataFrame:
-        """A row for each item of a list."""
+        """A row for each item of a list, or for each of its subtopics."""
+        if np.ndim(self.y_true) == 3:
+            queries, items, subtopics = np.indices(np.shape(self.y_true))
+            scores = np.broadcast_to(self.y_pred[..., np.newaxis], queries.shape)
+            columns = {"query_id": queries, "item_id": items, "subtopic": subtopics}
+            columns |= {"label": self.y_true, "score": scores}
+            return pd.DataFrame({name: np.ravel(c) for name, c in columns.items()})
         queries, items = np.indices(np.shape(self.y_pred))
         columns = {"query_id": queries, "item_id": items}
         columns |= {"label": self.y_true, "score": self.y_pred}
@@ -53,7 +59,8 @@ class Data:
     @property
     def run(self) -> pd.DataFrame:
         """The rows as recommendations."""
-        return self.rows.assign(item_id=self.rows["item_id"] + self.first_recommended)
+        rows = self.rows.drop_duplicates(["query_id", "item_id"])
+        return rows.assign(item_id=rows["item_id"] + self.first_recommended)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,6 +170,14 @@ CASES = (
         data=Data(GRADES, first_recommended=8),
         valid=Data(GRADES, first_recommended=4),
         where=OF_RUNS,
+    ),
+    Case(
+        "single_subtopics",
+        "judgments of one subtopic in each query",
+        data=Data(np.stack([GRADES], axis=2)),
+        valid=Data(np.stack([GRADES, GRADES[::-1]], axis=2)),
+        where=OF_RUNS | {"evaluate_rows"},
+        metric="subtopic_recall@3",
     ),
     Case(
         "signed_labels",

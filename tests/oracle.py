@@ -282,6 +282,39 @@ def alpha_dcg(order, *, relevance_threshold=1.0, alpha=0.5, discount="log2", **_
     return sum_of_discounted(gains[: order.k], discount)
 
 
+def subtopic_recall(order, *, relevance_threshold=1.0, **_):
+    topics = _topics(order, relevance_threshold)
+    return Fraction(sum(any(ranks[: order.k]) for ranks in topics), len(topics))
+
+
+def _greedy_ideal(order, relevance_threshold, alpha):
+    """All items, of which each rank takes the one with the highest gain.
+
+    Of equal gains, the greatest tuple of relevances comes first.
+    """
+    left, ideal = order.ranked + order.not_retrieved, []
+    topics = range(len(left[0].label))
+
+    def is_relevant(item):
+        return [item.label[topic] >= relevance_threshold for topic in topics]
+
+    def gain(item):
+        above = [sum(is_relevant(x)[topic] for x in ideal) for topic in topics]
+        kept = [(1 - Fraction(alpha)) ** number for number in above]
+        return item.weight * sum(itertools.compress(kept, is_relevant(item)))
+
+    while left:
+        ideal.append(max(left, key=lambda item: (gain(item), is_relevant(item))))
+        left.remove(ideal[-1])
+    return ideal
+
+
+def alpha_ndcg(order, *, relevance_threshold=1.0, alpha=0.5, **options):
+    options |= {"relevance_threshold": relevance_threshold, "alpha": alpha}
+    ideal = Order(_greedy_ideal(order, relevance_threshold, alpha), [], order.k)
+    return ratio(alpha_dcg(order, **options), alpha_dcg(ideal, **options))
+
+
 METRICS = {
     "ndcg": ndcg,
     "dcg": dcg,
@@ -311,7 +344,9 @@ METRICS = {
     "psp": propensity_scored_precision,
     "psndcg": propensity_scored_ndcg,
     "precision_ia": intent_aware_precision,
+    "subtopic_recall": subtopic_recall,
     "alpha_dcg": alpha_dcg,
+    "alpha_ndcg": alpha_ndcg,
 }
 # These metrics rank all items. Items that were not retrieved are tied at the end.
 RANK_EVERY_ITEM = ("arp", "opa", "auc", "gauc", "first_relevant_rank", "coverage_error")

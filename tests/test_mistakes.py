@@ -393,6 +393,8 @@ def evaluate_batches(case, data):
 def evaluate_rows(case, data):
     names = ("query_id", "label", "score")
     weight = {"sample_weight": "weight"} if "weight" in data.rows else {}
+    if "subtopic" in data.rows:
+        weight |= {"subtopic": "subtopic", "item_ids": "item_id"}
     tfr.evaluate_rows(*names, [case.metric], data=data.rows, **weight)
 
 

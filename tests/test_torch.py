@@ -30,7 +30,7 @@ SCORES = RNG.integers(0, 6, LABELS.shape).astype("float32")
 TEN = ["ndcg@1", "ndcg@3", "ndcg@5", "ndcg@10", "map@10", "mrr@10", "recall@10"]
 TEN += ["precision@1", "precision@5", "precision@10"]
 # Their number of steps depends on values, as the documentation says.
-WITH_LOOPS = {"err", "pfound", "alpha_dcg"}
+WITH_LOOPS = {"err", "pfound", "alpha_dcg", "alpha_ndcg"}
 SIMULATED = FakeTensorMode()  # one for all tests, which share constants
 VIEWS = {"alias", "detach", "expand", "permute", "select", "slice", "squeeze", "t"}
 VIEWS |= {"_unsafe_view", "transpose", "unbind", "unsqueeze", "view"}

@@ -69,6 +69,10 @@ NAN, INF = float("nan"), float("inf")
         ("precision_ia", None, [2, 0, 1], (2 + 0 + 1) / (2 * 3)),
         ("precision_ia", 2, [2, 0, 1], (2 + 0) / (2 * 2)),
         ("precision_ia", None, [1, 0], 1 / (1 * 2)),  # only the first counts
+        ("subtopic_recall", 1, [1, 2, 0], 1 / 2),
+        ("subtopic_recall", 2, [1, 2, 0], 2 / 2),
+        ("alpha_ndcg", 1, [1, 2], 1 / 2),
+        ("alpha_ndcg", None, [1, 2], (1 + 1.5 / log2(3)) / (2 + 0.5 / log2(3))),
         ("alpha_dcg", None, [2, 0, 1], (1 + 1) + (1 / 2 + 0) / log2(4)),
         ("alpha_dcg", 2, [1, 2], 1 + (1 / 2 + 1) / log2(3)),
     ],

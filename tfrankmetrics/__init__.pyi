@@ -61,7 +61,12 @@ from tfrankmetrics.metrics.propensity import (
     PropensityScoredPrecision,
     inverse_propensity,
 )
-from tfrankmetrics.metrics.subtopics import AlphaDCG, PrecisionIA
+from tfrankmetrics.metrics.subtopics import (
+    AlphaDCG,
+    AlphaNDCG,
+    PrecisionIA,
+    SubtopicRecall,
+)
 from tfrankmetrics.metrics.user_models import (
     ExpectedReciprocalRank,
     PFound,
@@ -97,6 +102,7 @@ __all__ = [
     "NDCG",
     "Accumulator",
     "AlphaDCG",
+    "AlphaNDCG",
     "AttentionWeightedRankFairness",
     "AverageRelevancePosition",
     "BPref",
@@ -149,6 +155,7 @@ __all__ = [
     "RunValues",
     "SlicedValues",
     "SubtopicMetric",
+    "SubtopicRecall",
     "TiedQueries",
     "TopKMetric",
     "WholeListMetric",

@@ -45,6 +45,8 @@ _HELP = {
     "such as a language model, in qrels",
     "model": "the column of model names, in a table with runs of several models; the "
     "model of the first row is the one that the others are compared with",
+    "subtopic": "the column of the subtopics in the judgments, or any name for the "
+    "second column of a TREC file; by default subtopic if a metric reads subtopics",
     "unpaired": "queries that occur in only some of the runs",
     "gain": "the gain of NDCG and DCG: exponential, linear, or that of each grade, as "
     "in 0,1,3 or '{0: 0, 1: 0.1, 3: 1}'",
@@ -141,6 +143,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--format", choices=formats, default="text", help=_HELP["format"])
     for column, default in _COLUMNS.items():
         add(f"--{column}", default=default, help=f"a column, {default} by default")
+    add("--subtopic", metavar="COLUMN", help=_HELP["subtopic"])
     return parser
 
 
@@ -198,11 +201,11 @@ def _run(options: argparse.Namespace) -> tuple[str, int]:
     are_several = len(options.runs) > 1 or bool(options.model)
     _check_flags(options, are_several)
     from tfrankmetrics.evaluation.evaluate_run import rows_by_model
-    from tfrankmetrics.evaluation.join import PairColumns, read_tables
+    from tfrankmetrics.evaluation.join import read_tables
 
     if options.popularity is not None:
         options.popularity = _popularity(options)
-    columns = PairColumns(*(getattr(options, name) for name in _COLUMNS))
+    columns = _columns(options)
     qrels, runs = options.qrels, options.runs
     by = _slices(options) if options.by else None
     if not runs:
@@ -263,6 +266,7 @@ def _arguments(options: argparse.Namespace) -> dict[str, Any]:
     return {
         "missing_queries": options.missing_queries or default,
         "lower_is_better": options.lower_is_better,
+        "subtopic": options.subtopic,
         **{name: getattr(options, name) for name in (*_COLUMNS, *_OF_METRICS)},
     }
 
@@ -271,10 +275,11 @@ def _statement(options: argparse.Namespace) -> tuple[str, int]:
     """The statement of SQL for one table or for judgments and a run, and the status."""
     arguments = _arguments(options)
     item = arguments.pop("item")
-    if len(options.runs) > 1 or options.model or arguments.pop("lower_is_better"):
+    others = options.model, arguments.pop("lower_is_better"), arguments.pop("subtopic")
+    if len(options.runs) > 1 or any(others):
         raise ValueError(
             "--sql is for one run, of which the highest score ranks first. Received: "
-            "several runs, --model or --lower-is-better."
+            "several runs, --model, --lower-is-better or --subtopic."
         )
     if options.runs:
         arguments |= {"judgments": options.qrels, "item": item}
@@ -288,6 +293,17 @@ def _statement(options: argparse.Namespace) -> tuple[str, int]:
         **arguments,
     )
     return statement, 0
+
+
+def _columns(options: argparse.Namespace) -> Any:
+    """The columns of the tables; a metric of subtopics has a default for theirs."""
+    from tfrankmetrics.evaluation.join import PairColumns
+    from tfrankmetrics.results.request import read_request
+
+    of_metrics = {name: getattr(options, name) for name in _OF_METRICS}
+    request = read_request(options.metric, of_metrics)
+    options.subtopic = request.column_of_subtopics(options.subtopic)
+    return PairColumns(*(getattr(options, name) for name in (*_COLUMNS, "subtopic")))
 
 
 def _check_flags(options: argparse.Namespace, are_several: bool) -> None:
@@ -350,16 +366,23 @@ def _one_table(options: argparse.Namespace, by: Any) -> tuple[Any, Any]:
         )
     frame = files.read_frame(path, [query, item])
     names = ["query", "label", "score"]
-    if options.model or options.convention in IN_ORDER_OF_TREC_EVAL:
+    subtopic, models = options.subtopic, [options.model] * bool(options.model)
+    if models or subtopic or options.convention in IN_ORDER_OF_TREC_EVAL:
         names.append("item")
+    if subtopic:
+        names.append("subtopic")
     if isinstance(by, str):
         names.append("by")
     files.require_columns(frame, {name: getattr(options, name) for name in names}, path)
     if item not in frame:
         frame[item] = [*map(str, range(len(frame)))]
-    if options.model:  # each of which repeats the judgments
-        return frame.drop_duplicates([query, item, options.label]), frame
-    return frame, frame
+    qrels = run = frame
+    if models:  # each of which repeats the judgments
+        judgment = [query, item, options.label, *[subtopic] * bool(subtopic)]
+        qrels = frame.drop_duplicates(judgment)
+    if subtopic:  # each of which repeats the predictions
+        run = frame.drop_duplicates([query, item, options.score, *models])
+    return qrels, run
 
 
 def _slices(options: argparse.Namespace) -> Any:

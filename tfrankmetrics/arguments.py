@@ -7,7 +7,7 @@ everything, and say in a signature what is meant.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 ArrayLike: TypeAlias = Any
 # The same, or the name of a column in `data=`.
 ColumnLike: TypeAlias = ArrayLike | str
+# The name of a column, or of several that identify something together.
+Names: TypeAlias = str | Sequence[str]
 # A data frame of pandas, polars or Arrow, a dict of columns or of dicts, or a path.
 TableLike: TypeAlias = Any
 # The slice of each query: a column, or several as a dict from their names.

@@ -323,6 +323,41 @@ def test_a_column_called_rank_is_a_warning(tmp_path):
             results_of(transform, data, tmp_path)
 
 
+def test_subtopics_of_judgments(tmp_path):
+    rng = random.Random(0)
+    qrels, run = [], []
+    for query in range(40):
+        for item in range(rng.randrange(1, 12)):
+            pair = {"query": f"q{query}", "item": f"d{item}"}
+            run.append({**pair, "score": rng.randrange(4)})
+            for topic in rng.sample("abcde", rng.randrange(4)):
+                label = rng.randrange(-1, 3)
+                qrels.append({**pair, "nugget": topic, "label": label, "weight": query})
+        qrels.append({**pair, "nugget": "z", "label": 1, "weight": query})
+    columns = {"query": "query", "item": "item", "subtopic": "nugget"}
+    columns["sample_weight"] = "weight"
+    names = ["subtopic_recall@3", "alpha_dcg@5", "alpha_ndcg@5", "ndcg@5", "recall@3"]
+    expected = tfr.evaluate_run(
+        pd.DataFrame(qrels), pd.DataFrame(run), names, **columns
+    )
+    results = []
+    for _ in range(2):
+        tables = {"qrels": qrels, "run": run}
+        transform = ComputeMetricsOfRun(names, **columns)
+        (found,) = results_of(transform, tables, tmp_path)
+        assert found.pop("num_queries") == 39  # the first one has the weight 0
+        assert found == pytest.approx(expected, rel=1e-12)
+        results.append(found)
+        rng.shuffle(qrels), rng.shuffle(run)
+    assert results[0] == results[1]
+    twice = {"qrels": [*qrels, qrels[0]], "run": run}
+    with pytest.raises(ValueError, match=r"and the subtopic '.' twice"):
+        results_of(ComputeMetricsOfRun(names, **columns), twice, tmp_path)
+    by_default = ComputeMetricsOfRun(["strec@3"], query="query", item="item")
+    with pytest.raises(ValueError, match="without 'subtopic'"):
+        results_of(by_default, {"qrels": qrels, "run": run}, tmp_path)
+
+
 def test_an_item_that_is_neither_judged_nor_retrieved_is_in_no_list(tmp_path):
     qrels, run = dict(a=1, e=0, b=-1, c=0), {"c": 1.0, "d": 0.5}
     tables = {

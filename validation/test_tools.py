@@ -4,6 +4,7 @@ import ir_measures as ir_measures_package
 import lightgbm
 import numpy as np
 import own_metric  # noqa: F401 (declares graded_rbp)
+import pandas as pd
 import pyndeval
 import pytest
 import pytrec_eval
@@ -268,6 +269,70 @@ def test_subtopic_metrics_equal_ndeval(compare):
                 ("alpha_dcg", dcg / (number * best), 1),
             ):
                 compare("pyndeval", "", name, values, theirs[:, column], rtol=1e-9)
+
+
+def diversity_tables(number, seed):
+    """Judgments of subtopics, and a run without ties, of which each query has some."""
+    rng = np.random.default_rng(seed)
+    judgments, predictions = [], []
+    for query in map(str, range(number)):
+        items = [f"d{each}" for each in rng.permutation(30)[: rng.integers(3, 25)]]
+        judgments.append((query, "t0", items[0], 1))
+        for topic in range(int(rng.integers(2, 7))):
+            for item in items[1:]:
+                if rng.random() < 0.4:
+                    judgments.append((query, f"t{topic}", item, int(rng.integers(2))))
+        found = [*items[: rng.integers(1, len(items))], "x0", "x1"]
+        predictions += [(query, item, rng.random()) for item in found]
+    return judgments, predictions
+
+
+def frames_of(judgments, predictions):
+    qrels = ["query_id", "subtopic", "item_id", "label"]
+    run = ["query_id", "item_id", "score"]
+    return pd.DataFrame(judgments, columns=qrels), pd.DataFrame(
+        predictions, columns=run
+    )
+
+
+@pytest.mark.parametrize("alpha", [0.5, 0.25])
+def test_tables_of_subtopics_equal_ndeval(alpha, compare):
+    """10,000 queries, whose ideals meet many equal gains."""
+    tables = diversity_tables(10_000, seed=int(100 * alpha))
+    theirs = ["strec@5", "strec@20", *(f"alpha-nDCG@{k}" for k in (1, 5, 10, 20))]
+    expected = pyndeval.ndeval(*tables, measures=theirs, alpha=alpha)
+    names = [name.replace("-nDCG", "_ndcg") for name in theirs]
+    found = tfr.evaluate_run(*frames_of(*tables), names, alpha=alpha, per_query=True)
+    queries = found["query"].tolist()
+    for name, of_ndeval in zip(names, theirs, strict=True):
+        values = np.array([expected[query][of_ndeval] for query in queries])
+        compare("pyndeval", "", name, found[name], values, rtol=1e-12)
+
+
+def test_nuggets_equal_freshstack():
+    """Its alpha-nDCG is pyndeval's, and both means are rounded to four digits.
+
+    Its coverage is the share of a query's nuggets that a document of the top k
+    supports, rounded to five digits for each query.
+    """
+    judgments, predictions = diversity_tables(200, seed=1)
+    of_ndeval = pyndeval.ndeval(judgments, predictions, measures=["alpha-nDCG@10"])
+    nuggets, ranked = {}, {}
+    for query, nugget, item, label in judgments:
+        if label > 0:
+            nuggets.setdefault(query, {}).setdefault(nugget, set()).add(item)
+    for query, item, _ in sorted(predictions, key=lambda row: -row[2]):
+        ranked.setdefault(query, []).append(item)
+    coverage = [
+        round(sum(not of.isdisjoint(ranked[query][:20]) for of in each) / len(each), 5)
+        for query, of_query in nuggets.items()
+        for each in [of_query.values()]
+    ]
+    alpha_ndcg = [of_query["alpha-nDCG@10"] for of_query in of_ndeval.values()]
+    expected = round(np.mean(alpha_ndcg), 4), round(np.mean(coverage), 4)
+    names = ["alpha_ndcg@10", "nugget_recall@20"]
+    found = tfr.evaluate_run(*frames_of(judgments, predictions), names)
+    assert tuple(round(found[name], 4) for name in names) == expected
 
 
 @pytest.mark.parametrize("persistence", [0.5, 0.8, 0.95])

@@ -36,7 +36,7 @@ from tfrankmetrics.evaluation.evaluate_run import (
     UnjudgedQueries,
     without_value_if_missing,
 )
-from tfrankmetrics.metrics.measure import Measure, require_relevance
+from tfrankmetrics.metrics.measure import Measure, label_rules, require_relevance
 from tfrankmetrics.options import Options, Separator
 from tfrankmetrics.results.metric_values import NUM_QUERIES
 from tfrankmetrics.results.request import read_request
@@ -166,6 +166,8 @@ class ComputeMetricsOfRun(beam.PTransform):
             identify an item together.
         label: The column of the labels, in `qrels`.
         score: The column of the scores, in `run`.
+        subtopic: The column of the subtopics, in `qrels`, if each row judges an item
+            for a subtopic of the query. By default "subtopic" if a metric reads them.
         missing_queries: Judged queries without predictions: "zero", an empty result
             (the default); "skip"; or "error".
         unjudged_queries: Predictions of queries that were not judged: "skip" (the
@@ -193,6 +195,7 @@ class ComputeMetricsOfRun(beam.PTransform):
         item: str = "item_id",
         label: str = "label",
         score: str = "score",
+        subtopic: str | None = None,
         missing_queries: MissingQueries = "zero",
         unjudged_queries: UnjudgedQueries = "skip",
         unjudged: Unjudged = "irrelevant",
@@ -208,12 +211,15 @@ class ComputeMetricsOfRun(beam.PTransform):
         policies = Policies(missing_queries, unjudged_queries, unjudged)
         policies.check("ComputeMetricsOfRun")
         named = _named(metrics, options, separator, by, have_items=True)
+        if label_rules(named.values()).read_subtopics and subtopic is None:
+            subtopic = "subtopic"
+        of_qrels = query, item, label, None, sample_weight, by, subtopic
         self._columns = {
-            "qrels": Columns("`qrels`", query, item, label, None, sample_weight, by),
+            "qrels": Columns("`qrels`", *of_qrels),
             "run": Columns("`run`", query, item, None, score),
         }
         self._missing_queries = policies.missing_queries
-        self._combiner = RunCombiner(named, by, score, policies)
+        self._combiner = RunCombiner(named, by, score, policies, subtopic is not None)
 
     def expand(self, tables: Any) -> Any:
         """The PCollection of results, from one of `qrels` and one of `run`."""
@@ -270,11 +276,12 @@ def _named(
 ) -> Mapping[str, Measure]:
     """The metrics by their columns in the result; none may need an order of rows.
 
-    If rows have items, trec_eval orders them by these.
+    If rows have items, trec_eval orders them by these, and subtopics are supported.
     """
     request = read_request(metrics, options, separator=separator)
     require_relevance(request.named, "Apache Beam")
-    require_support_of_beam(request.named)
+    if not have_items:
+        require_support_of_beam(request.named)
     columns = [*request.named, NUM_QUERIES, *by, *[OVERALL] * bool(by)]
     if taken := sorted({name for name in columns if columns.count(name) > 1}):
         raise ValueError(

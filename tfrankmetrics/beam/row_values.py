@@ -28,7 +28,8 @@ from tfrankmetrics.rules import did_you_mean, listed, shortened
 class Columns:
     """Splits each row into its query id and a tuple of the values of the other columns.
 
-    The tuple contains the item id, the label and the score, as far as they are columns.
+    The tuple contains the item id, the label, the subtopic and the score, as far as
+    they are columns.
     If there are weights or slices, its last value is a tuple of the weight and the
     slices.
     """
@@ -40,6 +41,7 @@ class Columns:
     score: str | None = None
     weight: str | None = None
     by: tuple[str, ...] = ()
+    subtopic: str | None = None
 
     def split(self, row: Any) -> tuple[Any, tuple]:
         """The query id and the values of a row. Raises ValueError for a wrong one."""
@@ -49,6 +51,9 @@ class Columns:
             values.append(_as_id("item", _cell(row, self.item), self.table))
         if self.label is not None:
             values.append(_as_label(_cell(row, self.label), query))
+        if self.subtopic is not None:
+            subtopic = _cell(row, self.subtopic)
+            values.append(_as_id("subtopic", subtopic, self.table))
         if self.score is not None:
             values.append(_as_score(_cell(row, self.score), query))
         if self.weight is not None or self.by:

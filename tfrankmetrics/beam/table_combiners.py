@@ -55,7 +55,8 @@ class GroupedQuery(NamedTuple):
     """The rows of a query, as columns; a table without rows of it has no columns.
 
     Of one table, `judged` has labels and scores, and `predicted` is empty. Of two
-    tables, `judged` has items and labels, and `predicted` items and scores.
+    tables, `judged` has items, labels and perhaps subtopics, and `predicted` items and
+    scores.
     """
 
     id: Any
@@ -205,9 +206,11 @@ class RunCombiner(TableCombiner):
         by: tuple[str, ...],
         score_name: str,
         policies: Policies,
+        has_subtopics: bool,
     ) -> None:
         super().__init__(named, by, score_name)
         self._policies = policies
+        self._num_columns = 3 if has_subtopics else 2  # of the judgments
 
     def query(
         self, element: tuple[Any, Mapping[str, Iterable[tuple]]]
@@ -217,11 +220,12 @@ class RunCombiner(TableCombiner):
         # Without rows, there are no columns.
         judged: list[Sequence] = [*zip(*rows["qrels"], strict=True)]
         predicted: list[Sequence] = [*zip(*rows["run"], strict=True)]
-        of_query = self._same_in_query(query, *judged[2:])
+        of_query = self._same_in_query(query, *judged[self._num_columns :])
         if predicted:
             predicted[1] = exact_scores(predicted[1]).tolist()
         number = sum(map(len, [*judged[:1], *predicted[:1]]))
-        return GroupedQuery(query, judged[:2], predicted, *of_query), number
+        judged = judged[: self._num_columns]
+        return GroupedQuery(query, judged, predicted, *of_query), number
 
     def _values_of_waiting(
         self, accumulator: WorkerState
@@ -270,7 +274,8 @@ class RunCombiner(TableCombiner):
 
 def _row_order(columns: Mapping[str, np.ndarray]) -> np.ndarray:
     """An order of rows by query that does not depend on the order of the input."""
-    return np.lexsort((columns["labels"], columns["scores"], columns["query"]))
+    keys = ("id_ranks", "labels", "scores", "query")
+    return np.lexsort([columns[name] for name in keys if name in columns])
 
 
 def _fixed_widths(lengths: np.ndarray) -> np.ndarray:
@@ -291,9 +296,13 @@ def _table_of(
 ) -> PairTable:
     """A table of the rows of several queries."""
     with_rows = [pair for pair in zip(queries, columns, strict=True) if pair[1]]
-    lengths = [len(items) for _, (items, _) in with_rows]
+    lengths = [len(items) for _, (items, *_) in with_rows]
     codes = np.repeat(np.arange(len(with_rows)), lengths)
-    items = [*itertools.chain.from_iterable(items for _, (items, _) in with_rows)]
-    numbers = _chained(numbers for _, (_, numbers) in with_rows)
+    items = [*itertools.chain.from_iterable(items for _, (items, *_) in with_rows)]
+    numbers = _chained(numbers for _, (_, numbers, *_) in with_rows)
     ids = Ids([query.id for query, _ in with_rows], codes)
-    return PairTable(name, ids, items, numbers)
+    subtopics = [each for _, (_, _, *more) in with_rows for each in more]
+    if not subtopics:
+        return PairTable(name, ids, items, numbers)
+    subtopics = [*itertools.chain.from_iterable(subtopics)]
+    return PairTable(name, ids, items, numbers, subtopics=subtopics)

@@ -186,7 +186,7 @@ def require_support_of_beam(measures: Mapping[str, Measure]) -> None:
     for measure in measures.values():
         if measure.declaration.has_subtopics:
             raise ValueError(
-                "Labels of subtopics are not supported on Beam. Received: "
+                "Labels of subtopics on Beam require judgments and a run. Received: "
                 f"{measure.name!r}, which needs labels of subtopics. Use "
-                "tfrankmetrics.evaluate."
+                "tfrankmetrics.beam.ComputeMetricsOfRun, or tfrankmetrics.evaluate."
             )

@@ -33,7 +33,13 @@ from tfrankmetrics.evaluation.join import error_of_pair_twice
 from tfrankmetrics.evaluation.rows_by_query import (
     Queries,
     number_of_query,
+    queries_of_codes,
     queries_of_groups,
+)
+from tfrankmetrics.evaluation.subtopic_labels import (
+    SubtopicLabels,
+    first_repeated,
+    read_subtopics,
 )
 from tfrankmetrics.inputs.alignment import aligned
 from tfrankmetrics.inputs.labels import LabelLists, lists_of_arrays
@@ -72,6 +78,7 @@ def evaluate_rows(
     groups: ColumnLike | None = None,
     sample_weight: ColumnLike | None = None,
     item_ids: ColumnLike | None = None,
+    subtopic: ColumnLike | None = None,
     lower_is_better: bool = False,
     by: SlicesLike | None = None,
     per_query: bool = False,
@@ -104,14 +111,17 @@ def evaluate_rows(
         metrics: Names and metric objects, as in `evaluate`.
         data: A frame of pandas or polars, an Arrow table, a relation of DuckDB, a
             `Dataset` of Hugging Face, or a dict of columns. Then `query_ids`, `labels`,
-            `scores`, `sample_weight`, `item_ids` and `by` may be the names of its
-            columns.
+            `scores`, `sample_weight`, `item_ids`, `subtopic` and `by` may be the names
+            of its columns.
         groups: The number of rows of each query, for rows that are sorted by query, as
             in LightGBM and XGBoost.
         sample_weight: One weight per row. If it is the same in all rows of a query, it
             is the weight of the query.
         item_ids: The item of each row, once in a query, which metrics of recommended
             items require, such as `coverage`.
+        subtopic: The subtopic that each row judges, for metrics of subtopics, such as
+            `subtopic_recall`. An item then has a row for each of its subtopics, and all
+            of them have the same score. Other metrics take its highest label.
         lower_is_better: If True, the lowest score ranks first: for a column of ranks or
             of distances.
         by: A slice for each row, such as the language of its query, which must be the
@@ -146,6 +156,7 @@ def evaluate_rows(
     )
     columns = {"query_ids": query_ids, "labels": labels, "scores": scores}
     columns |= {"sample_weight": sample_weight, "item_ids": item_ids}
+    columns["subtopic"] = subtopic
     return evaluate_table(request, RowData.of_table(request, columns, data, groups))
 
 
@@ -176,6 +187,8 @@ class RowData(NamedTuple):
     items: Ids | None = None  # of the rows
     slices: Slices | None = None
     drops_unjudged: bool = True  # unless the declaration of a metric decides
+    # The labels of subtopics; the column "judgment" is the number of a row's pair.
+    by_subtopic: SubtopicLabels | None = None
 
     @classmethod
     def of_table(
@@ -195,8 +208,8 @@ class RowData(NamedTuple):
         name = columns["scores"]
         score_name = name if isinstance(name, str) else getattr(name, "name", None)
         given = columns_of_rows(request, data, columns)
-        others = "query_ids", "item_ids", "by"
-        query_ids, items, slice_columns = map(given.pop, others)
+        query_ids, slice_columns = given.pop("query_ids"), given.pop("by")
+        items, subtopics = given.pop("item_ids"), given.pop("subtopic", None)
         if given["sample_weight"] is None:
             del given["sample_weight"]
         columns = {name: as_numbers(name, values) for name, values in given.items()}
@@ -220,20 +233,21 @@ class RowData(NamedTuple):
             ids, queries = numbered.array(), Queries(*numbered.groups)
         else:
             ids, queries = queries_of_groups(groups, len(columns["labels"]))
-        table = cls(columns, ids, queries)
-        facts = table.checked_facts(request, score_name)
-        if groups is None:
-            warn_if_ids_are_fractions(ids)
-            warn_if_queries_are_labels(ids, columns["labels"])
-        if request.lower_is_better:
-            columns["scores"] = negated(columns["scores"])
         slices = request.slices_of(
             {n: queries.column("by", n, values) for n, values in slice_columns.items()}
         )
         if items is not None:
             items = number_ids("item ids", [items])
-            table.require_items(items)
-        return table._replace(items=items, slices=slices), facts
+        table = cls(columns, ids, queries, items, slices)
+        table = table.with_items_once(request, subtopics)
+        facts = table.checked_facts(request, score_name)
+        if groups is None:
+            warn_if_ids_are_fractions(ids)
+            warn_if_queries_are_labels(ids, columns["labels"])
+        if request.lower_is_better:
+            table.columns["scores"] = negated(table.columns["scores"])
+        table.require_items_once()
+        return table, facts
 
     def with_items(self, request: Request) -> tuple[Request, RowData]:
         """The request and the data with items by position, if the rows have items."""
@@ -249,13 +263,15 @@ class RowData(NamedTuple):
         relevant, unless the declaration of a metric decides.
         """
         drops = {n: drops_unjudged(m, self.drops_unjudged) for n, m in named.items()}
-        for drop in sorted({*drops.values()}, reverse=True):
-            chosen = {n: measure for n, measure in named.items() if drops[n] == drop}
+        kinds = {n: (drops[n], m.declaration.has_subtopics) for n, m in named.items()}
+        for kind in sorted({*kinds.values()}, reverse=True):
+            chosen = {n: measure for n, measure in named.items() if kinds[n] == kind}
             reads_items = any(m.declaration.reads_items for m in chosen.values())
-            for part in self.queries.parts():
+            drop, by_subtopic = kind[0], self.by_subtopic if kind[1] else None
+            for part in self.queries.parts(by_subtopic.most if by_subtopic else 1):
                 for some in self._weighted_alike(part) if reads_items else [part]:
-                    lists = lists_of_rows(self.queries, some, self.columns, drop)
-                    yield chosen, lists, some
+                    given = self.columns, drop, by_subtopic
+                    yield chosen, lists_of_rows(self.queries, some, *given), some
 
     def _weighted_alike(self, part: np.ndarray) -> list[np.ndarray]:
         """The queries with one weight, and those with different weights of their rows.
@@ -274,7 +290,9 @@ class RowData(NamedTuple):
         number = number_of_query(query, self.ids.tolist())
         chosen = np.array([number])
         drop = drops_unjudged(measure, self.drops_unjudged)
-        lists = lists_of_rows(self.queries, chosen, self.columns, drop)
+        by_subtopic = self.by_subtopic if measure.declaration.has_subtopics else None
+        given = self.columns, drop, by_subtopic
+        lists = lists_of_rows(self.queries, chosen, *given)
         rows = self.queries.rows(chosen)[0][0]
         keys = self.columns["pair"][rows] if "pair" in self.columns else rows
         items = self.items.at(self.items.codes[rows]) if self.items else rows.tolist()
@@ -293,6 +311,8 @@ class RowData(NamedTuple):
         facts += Facts.of(SCORE_FACTS, scores[labels >= 0])
         if may_be_ranks:
             facts += facts_of_ranks(scores, lists, score_name)
+        if self.by_subtopic is not None:
+            facts += self.by_subtopic.facts
         return facts + Facts.of_lengths(self.queries.lengths)
 
     def checked_facts(self, request: Request, score_name: Any) -> Facts:
@@ -312,24 +332,73 @@ class RowData(NamedTuple):
                     facts += Facts.of_weights(of_part, weights[rows], judged)
         return facts
 
-    def require_items(self, items: Ids) -> None:
-        """Raises ValueError unless each row has an item, once in a query."""
-        num_rows = len(self.columns["labels"])
-        if len(items) != num_rows:
+    def with_items_once(self, request: Request, given: Any) -> RowData:
+        """A row for each item, if rows judge its subtopics, which are `given`."""
+        if given is None and not request.label_rules.read_subtopics:
+            return self
+        if given is None or self.items is None:
+            lacking = "subtopic" if given is None else "item_ids"
             raise ValueError(
-                "`item_ids` must contain a value for each row. Received: "
-                f"{len(items)} values for {num_rows} rows."
+                "Rows with subtopics, which metrics of subtopics require, must have "
+                f"`subtopic` and `item_ids`. Received: no `{lacking}`."
             )
-        codes, queries = items.codes, self.queries.numbers_of_rows()
-        order = np.lexsort((codes, queries))
-        first, second = order[:-1], order[1:]
-        is_twice = (codes[first] == codes[second]) & (queries[first] == queries[second])
-        if is_twice.any():
-            row = second[is_twice].min()
+        subtopics = number_ids("subtopics", [given])
+        labels = self.columns["labels"]
+        require_labels(labels)
+        self._require_length("item_ids", self.items)
+        self._require_length("subtopic", subtopics)
+        queries = Ids(self.ids, self.queries.numbers_of_rows())
+        of_rows = queries, self.items, subtopics, labels
+        by_subtopic = read_subtopics(*of_rows, place="row {}".format)
+        rows = by_subtopic.first_rows
+        for name in self.columns.keys() - {"labels"}:
+            require_same_in_pairs(name, self.columns[name], rows[by_subtopic.pairs])
+        columns = {name: values[rows] for name, values in self.columns.items()}
+        columns["labels"] = by_subtopic.highest
+        columns["judgment"] = np.arange(len(rows))
+        columns["id_ranks"] = by_subtopic.id_ranks[:-1]
+        return self._replace(
+            columns=columns,
+            queries=queries_of_codes(queries.codes[rows], len(self.ids)),
+            items=self.items.of(rows),
+            by_subtopic=by_subtopic,
+        )
+
+    def _require_length(self, argument: str, column: Ids) -> None:
+        num_rows = len(self.columns["labels"])
+        if len(column) != num_rows:
+            raise ValueError(
+                f"`{argument}` must contain a value for each row. Received: "
+                f"{len(column)} values for {num_rows} rows."
+            )
+
+    def require_items_once(self) -> None:
+        """Raises ValueError unless each row has an item, once in a query."""
+        items = self.items
+        if items is None:
+            return
+        self._require_length("item_ids", items)
+        queries = self.queries.numbers_of_rows()
+        row = first_repeated(queries * (items.codes.max(initial=0) + 1) + items.codes)
+        if row is not None:
             (query,) = self.ids[queries[[row]]].tolist()
-            (item,) = items.at(codes[[row]])
+            (item,) = items.at(items.codes[[row]])
             where = f", the second time in row {row}"
-            raise ValueError(error_of_pair_twice("item_ids", query, item, where))
+            hint = " If each row judges a subtopic, pass `subtopic`."
+            error = error_of_pair_twice("item_ids", query, item, where)
+            raise ValueError(error + hint)
+
+
+def require_same_in_pairs(name: str, values: np.ndarray, first: np.ndarray) -> None:
+    """Raises ValueError if rows of an item differ; `first` is the first row of each."""
+    differs = (values != values[first]) & (values == values)  # NaN equals NaN
+    if differs.any():
+        row = int(np.argmax(differs))
+        raise ValueError(
+            f"`{name}` must have the same value in all rows of an item. Received: "
+            f"{values[first[row]]} in row {first[row]}, and {values[row]} in row {row} "
+            "of the same item."
+        )
 
 
 def columns_of_rows(
@@ -389,16 +458,21 @@ def lists_of_rows(
     chosen: np.ndarray,
     columns: dict[str, np.ndarray],
     drop_unjudged: bool,
+    by_subtopic: SubtopicLabels | None = None,
 ) -> LabelLists:
-    """The rows of some queries as lists."""
+    """The rows of some queries as lists, with labels by subtopic if they are given."""
     rows, exists = queries.rows(chosen)
-    names = columns.keys() & {"labels", "scores", "sample_weight", "items"}
+    names = {"labels", "scores", "sample_weight", "items", "id_ranks"} & columns.keys()
     given = {name: columns[name][rows] for name in names}
     labels, weights = given["labels"], given.get("sample_weight")
     if weights is not None and weights.shape[1]:
         is_same = have_one_weight(weights, exists)
         weights = weights[:, 0] if is_same.all() else weights
     valid = exists & ~(drop_unjudged & (labels < 0))
-    lists = lists_of_arrays(labels, given["scores"], valid, weights)
+    subtopics = None
+    if by_subtopic is not None:
+        subtopics = by_subtopic.of(np.where(exists, columns["judgment"][rows], -1))
+    lists = lists_of_arrays(labels, given["scores"], valid, weights, subtopics)
     judged = None if drop_unjudged else lists.judged
-    return dataclasses.replace(lists, judged=judged, item_ids=given.get("items"))
+    of_items = {"item_ids": given.get("items"), "id_ranks": given.get("id_ranks")}
+    return dataclasses.replace(lists, judged=judged, **of_items)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from tfrankmetrics.arguments import ArrayLike, SlicesLike, TableLike
+from tfrankmetrics.arguments import ArrayLike, Names, SlicesLike, TableLike
 from tfrankmetrics.columns.numbered_ids import Ids, number_ids
 from tfrankmetrics.columns.read_column import collected, column, is_frame, rows_at
 from tfrankmetrics.columns.slices import Slices
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 MissingQueries = Literal["zero", "skip", "error"]
 UnjudgedQueries = Literal["skip", "error"]
 Unjudged = Literal["irrelevant", "drop"]
-Excluded = Mapping[Any, Iterable[Any]] | Literal["identical_ids"]
+Excluded = Mapping[Any, Iterable[Any]] | Literal["identical_ids"] | None
 
 
 def evaluate_run(
@@ -59,14 +59,15 @@ def evaluate_run(
     metrics: Sequence[str | MetricObject],
     *,
     query: str = "query_id",
-    item: str | Sequence[str] = "item_id",
+    item: Names = "item_id",
     label: str = "label",
     score: str = "score",
+    subtopic: str | None = None,
     model: str | None = None,
     missing_queries: MissingQueries = "zero",
     unjudged_queries: UnjudgedQueries = "skip",
     unjudged: Unjudged = "irrelevant",
-    exclude: Excluded | None = None,
+    exclude: Excluded = None,
     lower_is_better: bool = False,
     sample_weight: ArrayLike | None = None,
     by: SlicesLike | None = None,
@@ -116,6 +117,10 @@ def evaluate_run(
             identify an item together.
         label: The column of the labels, in `qrels`.
         score: The column of the scores, in `run`.
+        subtopic: The column of the subtopics, in `qrels`, if each row judges an item
+            for a subtopic of the query; of a TREC file the second column, under any
+            name. By default "subtopic" if a metric reads subtopics, such as
+            `alpha_ndcg`. Other metrics take the highest label of an item.
         unjudged: How unjudged items are treated: as "irrelevant" (the default), or
             "drop" excludes them, as for condensed lists. BPref always excludes them, by
             its definition.
@@ -147,7 +152,6 @@ def evaluate_run(
         RuntimeError: The call is inside a `tf.function`.
     """
     require_eager("evaluate_run")
-    names = PairColumns(query, item, label, score)
     policies = Policies(missing_queries, unjudged_queries, unjudged)
     policies.check("evaluate_run")
     request = read_request(
@@ -159,6 +163,8 @@ def evaluate_run(
         separator=separator,
         lower_is_better=lower_is_better,
     )
+    subtopic = request.column_of_subtopics(subtopic)
+    names = PairColumns(query, item, label, score, subtopic)
     qrels, run = read_tables(qrels, run, names)
     runs = {None: run} if model is None else rows_by_model(run, model)
     results = {}
@@ -213,7 +219,7 @@ class RunData(NamedTuple):
         """Joins and checks two tables. `evaluate_run` describes the arguments."""
         is_reversed = request.lower_is_better
         joined = join_tables(qrels, run, names, exclude, lower_is_better=is_reversed)
-        table = JudgedQueries(joined.ids, joined.judged_codes, qrels, names.query)
+        table = JudgedQueries(joined.ids, joined.query_of_rows, qrels, names.query)
         weights = None if sample_weight is None else table.weights(sample_weight)
         data = cls(joined, policies, names.score, weights)
         data.refuse_unmatched_queries()
@@ -261,6 +267,7 @@ class RunData(NamedTuple):
             queries = queries_of_codes(columns["query"], len(joined.ids))
             items = Ids(joined.item_ids.distinct, joined.item_codes[columns["pair"]])
             rows = RowData(columns, joined.ids, queries, items, drops_unjudged=drop)
+            rows = rows._replace(by_subtopic=joined.by_subtopic)
             chosen = [flag == is_trec_eval for flag in flags]
             yield dict(itertools.compress(named.items(), chosen)), rows
 
@@ -315,6 +322,8 @@ class RunData(NamedTuple):
         facts += Facts.of(SCORE_FACTS, joined.scores)
         numbers = (labels > 0).sum(), (joined.is_excluded & (labels > 0)).sum()
         facts += Facts(zip(OF_EXCLUDED, numbers, strict=True))
+        if joined.by_subtopic is not None:
+            facts += joined.by_subtopic.facts
         return facts + facts_of_ranks(joined.scores, lists, self.score_name)
 
 

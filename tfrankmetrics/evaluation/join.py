@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfrankmetrics.arguments import Names
 from tfrankmetrics.columns.numbered_ids import Ids, number_ids
 from tfrankmetrics.columns.read_column import (
     as_numbers,
@@ -29,7 +30,17 @@ from tfrankmetrics.columns.read_column import (
     require_labels,
     without_objects,
 )
-from tfrankmetrics.evaluation.trec_files import QRELS, RUN, FileColumns, read_file
+from tfrankmetrics.evaluation.subtopic_labels import (
+    SubtopicLabels,
+    read_subtopics,
+)
+from tfrankmetrics.evaluation.trec_files import (
+    QRELS,
+    RUN,
+    SUBTOPIC_QRELS,
+    FileColumns,
+    read_file,
+)
 from tfrankmetrics.inputs.mistakes import warn
 from tfrankmetrics.rules import shortened
 
@@ -41,9 +52,10 @@ class PairColumns(NamedTuple):
     """The names of the columns of two tables of pairs."""
 
     query: str
-    item: str | Sequence[str]
+    item: Names
     label: str
     score: str
+    subtopic: str | None = None  # None if a pair is judged once
 
 
 class PairTable(NamedTuple):
@@ -56,6 +68,7 @@ class PairTable(NamedTuple):
     rounded: Any = ()  # scores as trec_eval reads them
     place: Callable[[int], str] | None = None  # of a row, for errors
     has_ranks: bool = False  # whether scores follow from ranks or ranked lists
+    subtopics: Any = None  # if a row judges an item for one of them
 
     @property
     def place_of_ids(self) -> str:
@@ -93,12 +106,22 @@ class Join(NamedTuple):
     is_excluded: np.ndarray  # whether each judged pair is among those to exclude
     of_run: np.ndarray  # the numbers of predicted pairs, also of queries not judged
     unjudged_queries: np.ndarray  # the codes of predicted queries that were not judged
+    # The labels of the judged pairs, if rows of the judgments have subtopics.
+    by_subtopic: SubtopicLabels | None = None
+
+    @property
+    def query_of_rows(self) -> np.ndarray:
+        """The code of the query in each row of the judgments."""
+        if self.by_subtopic is None:  # each row is a pair
+            return self.judged_codes
+        return self.judged_codes[self.by_subtopic.pairs]
 
     def rows(self, *, is_trec_eval: bool) -> dict[str, np.ndarray]:
         """The predicted items in their order, then the missed ones, as columns.
 
         The columns are "labels", "scores", "query", which is the code of each row's
         query, and "pair", which numbers the judged pairs first and then the predicted.
+        With subtopics, "judgment" is the number of the judged pair, or -1.
 
         A label below 0 means that the item was not judged. A query with such labels
         only gets one more item, of label 0 and not retrieved. Therefore it is counted
@@ -129,12 +152,16 @@ class Join(NamedTuple):
         # The additional items stand for the first pairs of the queries without labels.
         added = np.append(np.flatnonzero(is_missed), self.first_rows[~has_labels])
         not_retrieved = np.full(len(added), -np.inf, np.float32)
-        return {
+        rows = {
             "query": np.append(self.predicted_codes, self.judged_codes[added]),
             "labels": np.append(of_predicted, np.maximum(labels[added], 0)),
             "scores": np.append(scores, not_retrieved),
             "pair": np.append(self.pairs, added),
         }
+        if self.by_subtopic is not None:
+            rows["judgment"] = np.append(match, added)
+            rows["id_ranks"] = self.by_subtopic.id_ranks[rows["judgment"]]
+        return rows
 
 
 def _tied_rows(queries: np.ndarray, scores: np.ndarray) -> np.ndarray:
@@ -154,9 +181,12 @@ def _tied_rows(queries: np.ndarray, scores: np.ndarray) -> np.ndarray:
 
 def read_tables(qrels: Any, run: Any, names: PairColumns) -> tuple[Any, Any]:
     """Judgments and predictions, from files where these are paths."""
-    ids = {"query": names.query, "item": names.item}
+    ids = ids_of_qrels = {"query": names.query, "item": names.item}
     if isinstance(qrels, (str, os.PathLike)):
-        qrels = read_file(qrels, QRELS, {**ids, "label": names.label})
+        layout = QRELS
+        if names.subtopic is not None:
+            layout, ids_of_qrels = SUBTOPIC_QRELS, {**ids, "subtopic": names.subtopic}
+        qrels = read_file(qrels, layout, {**ids_of_qrels, "label": names.label})
     if isinstance(run, (str, os.PathLike)):
         run = read_file(run, RUN, {**ids, "score": names.score})
     return collected(qrels), collected(run)
@@ -174,6 +204,8 @@ def join_tables(
     """
     ids = {"query": names.query, "item": names.item}
     judged = _read_labels(_read_pairs("qrels", qrels, {**ids, "label": names.label}))
+    if names.subtopic is not None:
+        judged = judged._replace(subtopics=_subtopics_of(qrels, names.subtopic))
     predicted = _read_scores(_read_pairs("run", run, {**ids, "score": names.score}))
     if lower_is_better and predicted.has_ranks:
         raise ValueError(
@@ -201,6 +233,21 @@ def _read_labels(judged: PairTable) -> PairTable:
     require_labels(labels, judged.place_of_number)
     labels = labels.astype(np.int64) if labels.dtype.kind == "u" else labels
     return judged._replace(numbers=labels)
+
+
+def _subtopics_of(qrels: Any, name: str) -> Any:
+    """The subtopic of each row of the judgments."""
+    if is_frame(qrels):
+        return column(qrels, name, "subtopic")
+    subtopics = getattr(qrels, "subtopics", None)
+    if subtopics is None:
+        received = qrels.path if isinstance(qrels, FileColumns) else qrels
+        raise ValueError(
+            "Judgments of subtopics must be a frame with a column of subtopics, or a "
+            "file of lines with a query, a subtopic, an item and a label. Received: "
+            f"{shortened(received)}."
+        )
+    return subtopics
 
 
 def _read_scores(predicted: PairTable) -> PairTable:
@@ -332,10 +379,10 @@ def match_pairs(
         )
         for of in ("queries", "items")
     )
+    judged, queries, items, by_subtopic = _with_pairs_once(judged, queries, items)
     keys = queries.codes * (items.codes.max(initial=0) + 1) + items.codes
     num_judged = len(judged.numbers)
     keys, to_exclude = np.split(keys, [num_judged + len(predicted.numbers)])
-
     match, twice = _matches(keys, num_judged)
     if twice is not None:
         query, item = (ids.at(ids.codes[[twice]])[0] for ids in (queries, items))
@@ -368,7 +415,27 @@ def match_pairs(
         is_excluded=np.isin(keys[:num_judged], to_exclude),
         of_run=of_run,
         unjudged_queries=np.unique(predicted_codes[~is_judged]),
+        by_subtopic=by_subtopic,
     )
+
+
+def _with_pairs_once(
+    judged: PairTable, queries: Ids, items: Ids
+) -> tuple[PairTable, Ids, Ids, SubtopicLabels | None]:
+    """The judgments with the highest label of each pair, if rows judge subtopics.
+
+    The ids are those of all tables.
+    """
+    if judged.subtopics is None:
+        return judged, queries, items, None
+    rows, where = slice(len(judged.numbers)), [judged.place_of_ids]
+    subtopics = number_ids("subtopics", [judged.subtopics], where)
+    given = queries.of(rows), items.of(rows), subtopics, judged.numbers
+    by_subtopic = read_subtopics(*given, judged.place)
+    is_kept = np.arange(len(queries)) >= len(judged.numbers)
+    is_kept[by_subtopic.first_rows] = True
+    judged = judged._replace(numbers=by_subtopic.highest, subtopics=None)
+    return judged, queries.of(is_kept), items.of(is_kept), by_subtopic
 
 
 def _matches(keys: np.ndarray, num_judged: int) -> tuple[np.ndarray, int | None]:
@@ -399,6 +466,8 @@ def _pair_twice(
     error = error_of_pair_twice(table.name, query, item, where)
     if table.place is ROW_OF_FRAME and table.name == "run":
         error += " If the rows are of several models, name their column: model='...'."
+    if table.name == "qrels":
+        error += " If each row judges a subtopic, name their column: subtopic='...'."
     return error
 
 

@@ -39,15 +39,18 @@ class Queries(NamedTuple):
     # computed with; None to pad lists to the longest of these.
     widths: np.ndarray | None = None
 
-    def parts(self) -> Iterator[np.ndarray]:
-        """The queries, as many as fit in memory at a time, by length."""
+    def parts(self, depth: int = 1) -> Iterator[np.ndarray]:
+        """The queries, as many as fit in memory at a time, by length.
+
+        `depth` is how many numbers an item has.
+        """
         by_length = np.argsort(self.lengths, kind="stable")
         of_one_width = [by_length]
         if self.widths is not None:
             ends = np.flatnonzero(np.diff(self.widths[by_length])) + 1
             of_one_width = np.split(by_length, ends)
         for order in of_one_width:
-            yield from parts_of(order, self.lengths, ELEMENTS_IN_CACHE)
+            yield from parts_of(order, self.lengths * depth, ELEMENTS_IN_CACHE)
 
     def rows(
         self, queries: np.ndarray, least: int = 0

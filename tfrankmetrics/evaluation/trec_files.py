@@ -45,9 +45,12 @@ class Layout(NamedTuple):
     item: int  # the number of the field
     value: int  # the number of the field
     may_go_on: bool = False  # whether more fields may follow
+    has_subtopics: bool = False  # whether the second field is a subtopic
 
 
 QRELS = Layout("judgments", columns=4, item=2, value=3)
+# Of the diversity tasks of TREC.
+SUBTOPIC_QRELS = QRELS._replace(has_subtopics=True)
 RUN = Layout("a run", columns=6, item=2, value=4, may_go_on=True)
 # Files of three columns: those of BEIR, and runs as MS MARCO has them.
 BEIR_QRELS = Layout("judgments", columns=3, item=1, value=2)
@@ -64,6 +67,7 @@ class FileColumns(NamedTuple):
     numbers: Any
     other_lines: Sequence[int] = ()  # the numbers of comments and of empty lines
     has_ranks: bool = False  # whether the numbers are those of ranks: -1, -2, ...
+    subtopics: Any = None  # text, if the layout has a field for it
 
     def place(self, row: int) -> str:
         """The line of an entry."""
@@ -153,7 +157,8 @@ def _read_if_clean(path: str | os.PathLike, layout: Layout) -> FileColumns | Non
     ):
         return None
     names = [*map(str, range(layout.columns))]
-    of_types = dict.fromkeys([names[0], names[layout.item]], pyarrow.string())
+    ids = [0, layout.item, *[1] * layout.has_subtopics]
+    of_types = dict.fromkeys([names[each] for each in ids], pyarrow.string())
     of_types[names[layout.value]] = pyarrow.float64()
     try:
         table = csv.read_csv(
@@ -167,7 +172,7 @@ def _read_if_clean(path: str | os.PathLike, layout: Layout) -> FileColumns | Non
         )
     except pyarrow.ArrowInvalid:
         return None
-    queries, items, values = table.columns
+    queries, items, *subtopics, values = table.columns
     numbers = numbers_of_arrow(values.combine_chunks(), float)
     # Arrow reads more spellings of NaN than Python.
     is_exact = np.abs(numbers) < FIRST_INEXACT
@@ -175,12 +180,13 @@ def _read_if_clean(path: str | os.PathLike, layout: Layout) -> FileColumns | Non
         is_exact |= np.isinf(numbers)
     if not is_exact.all():
         return None
-    return FileColumns(os.fspath(path), queries, items, numbers)
+    by_subtopic = {"subtopics": subtopics[0]} if subtopics else {}
+    return FileColumns(os.fspath(path), queries, items, numbers, **by_subtopic)
 
 
 def _read_lines(path: str | os.PathLike, layout: Layout) -> FileColumns:
     """The columns of a file, line by line."""
-    queries, items, numbers = [], [], []
+    queries, items, numbers, subtopics = [], [], [], []
     others: list[int] = []
     for line_number, line in enumerate(lines_of(path), 1):
         fields = _fields(line)
@@ -188,13 +194,15 @@ def _read_lines(path: str | os.PathLike, layout: Layout) -> FileColumns:
             others.append(line_number)
             continue
         if not queries and len(fields) == 3:
-            if layout is QRELS and fields == BEIR_HEADER:
+            if layout.name == QRELS.name and fields == BEIR_HEADER:
                 layout = BEIR_QRELS
                 others.append(line_number)
                 continue
             layout = RANKS if layout is RUN else layout
         try:
             query, item, number = _entry(fields, layout)
+            if layout.has_subtopics:
+                subtopics.append(_text_of_field(fields[1]))
         except ValueError as error:
             text = b" ".join(fields).decode(errors="backslashreplace")
             raise ValueError(
@@ -205,6 +213,8 @@ def _read_lines(path: str | os.PathLike, layout: Layout) -> FileColumns:
         items.append(item)
         numbers.append(number)
     table = FileColumns(os.fspath(path), queries, items, numbers, others)
+    if layout.has_subtopics:
+        return table._replace(subtopics=subtopics)
     return _with_scores_of_ranks(table) if layout is RANKS else table
 
 
@@ -218,10 +228,7 @@ def _entry(fields: Sequence[bytes], layout: Layout) -> tuple[str, str, float]:
     columns = layout.columns
     if len(fields) < columns or (len(fields) > columns and not layout.may_go_on):
         raise ValueError(f"A line of {layout.name} must have {columns} fields.")
-    try:
-        query, item = fields[0].decode(), fields[layout.item].decode()
-    except UnicodeDecodeError:
-        raise ValueError("A file must be UTF-8.") from None
+    query, item = _text_of_field(fields[0]), _text_of_field(fields[layout.item])
     text = fields[layout.value]
     try:
         number = float(text)
@@ -236,6 +243,13 @@ def _entry(fields: Sequence[bytes], layout: Layout) -> tuple[str, str, float]:
     # An integer that float64 may round stays an integer.
     is_integer = math.isfinite(number) and text.lstrip(b"+-").isdigit()
     return query, item, int(text) if is_integer else number
+
+
+def _text_of_field(field: bytes) -> str:
+    try:
+        return field.decode()
+    except UnicodeDecodeError:
+        raise ValueError("A file must be UTF-8.") from None
 
 
 def _with_scores_of_ranks(table: FileColumns) -> FileColumns:

@@ -6,10 +6,16 @@ the list of the query to `Explanation`, which computes the value.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tfrankmetrics.arguments import ArrayLike, ColumnLike, Key, TableLike, Tower
+from tfrankmetrics.arguments import (
+    ArrayLike,
+    ColumnLike,
+    Key,
+    Names,
+    TableLike,
+    Tower,
+)
 from tfrankmetrics.compute.calls import require_eager
 from tfrankmetrics.evaluation.evaluate import ListData
 from tfrankmetrics.evaluation.evaluate_rows import RowData
@@ -114,6 +120,7 @@ def explain_rows(
     item_ids: ColumnLike | None = None,
     data: TableLike | None = None,
     groups: ColumnLike | None = None,
+    subtopic: ColumnLike | None = None,
     versus: str | MetricObject | None = None,
     sample_weight: ColumnLike | None = None,
     lower_is_better: bool = False,
@@ -139,6 +146,7 @@ def explain_rows(
         data: A frame or a dict of columns, as in `evaluate_rows`. Then the columns may
             be passed by name.
         groups: The number of rows of each query, as in `evaluate_rows`.
+        subtopic: The subtopic that each row judges, as in `evaluate_rows`.
         versus: A second metric to show side by side, as in `explain`.
         sample_weight: One weight per row.
         lower_is_better: If True, the lowest score ranks first. Scores are shown as
@@ -158,6 +166,7 @@ def explain_rows(
     )
     columns = {"query_ids": query_ids, "labels": labels, "scores": scores}
     columns |= {"sample_weight": sample_weight, "item_ids": item_ids}
+    columns["subtopic"] = subtopic
     table = RowData.of_table(request, columns, data, groups)
     lists = [table.list_of(query, each) for each in request.measures]
     return Explanation(query, asked, lists)
@@ -171,12 +180,13 @@ def explain_run(
     *,
     versus: str | MetricObject | None = None,
     query: str = "query_id",
-    item: str | Sequence[str] = "item_id",
+    item: Names = "item_id",
     label: str = "label",
     score: str = "score",
+    subtopic: str | None = None,
     missing_queries: MissingQueries = "zero",
     unjudged: Unjudged = "irrelevant",
-    exclude: Excluded | None = None,
+    exclude: Excluded = None,
     lower_is_better: bool = False,
     sample_weight: ArrayLike | None = None,
     **options: Unpack[Options],
@@ -202,6 +212,7 @@ def explain_run(
             identify an item together.
         label: The column of the labels, in `qrels`.
         score: The column of the scores, in `run`.
+        subtopic: The column of the subtopics, in `qrels`, as in `evaluate_run`.
         missing_queries: A query without predictions: "zero", an empty result (the
             default). It is an error with "skip" and "error".
         unjudged: Unjudged items are treated as "irrelevant" (the default), or excluded
@@ -227,7 +238,8 @@ def explain_run(
     )
     policies = Policies(missing_queries, "skip", unjudged)
     policies.check("explain_run")
-    names = PairColumns(query, item, label, score)
+    subtopic = request.column_of_subtopics(subtopic)
+    names = PairColumns(query, item, label, score, subtopic)
     qrels, run = read_tables(qrels, run, names)
     given = qrels, run, names, policies, exclude, sample_weight
     data = RunData.of_tables(request, *given)

@@ -63,6 +63,8 @@ class LabelLists(Lists):
     item_weights: Array | None = None  # [B, N] float64, 0 in padding
     judged: Array | None = None  # [B, N] bool; None if all valid items were judged
     item_ids: Array | None = None  # [B, N] int64, in tables with items
+    # [B, N] int64, the order of the items by their ids, in tables with subtopics
+    id_ranks: Array | None = None
     # [B] float64, the items with a weight, including 0; None if they are the valid
     # ones.
     num_weighted: Array | None = None
@@ -197,9 +199,8 @@ class LabelLists(Lists):
             xp.arange(xp.astype(depth, xp.float64, like=scores), like=scores)
             < num_retrieved[:, xp.newaxis]
         )
-        judged = Items(
-            self.labels, self.valid, retrieved, self.item_weights, self.judged
-        )
+        given = self.item_weights, self.judged, self.id_ranks
+        judged = Items(self.labels, self.valid, retrieved, *given)
         order, ties = rank_by_score(
             scores, depth, tie_breaking, lambda gain: gain(judged), retrieved
         )
@@ -293,6 +294,7 @@ def lists_of_arrays(
     scores: np.ndarray,
     valid: np.ndarray,
     weights: np.ndarray | None = None,
+    subtopics: np.ndarray | None = None,
 ) -> LabelLists:
     """Lists of NumPy arrays, which NumPy ranks: labels and scores `[B, N]`.
 
@@ -301,13 +303,15 @@ def lists_of_arrays(
         scores: Scores of any dtype.
         valid: True for valid items, False for padding.
         weights: Valid weights of the queries, `[B]`, or of the items, `[B, N]`.
+        subtopics: The labels of subtopics, `[B, N, T]`, whose maxima are `labels`.
     """
     labels, of_queries, of_items = _as_labels(labels), None, None
+    values = labels if subtopics is None else _as_labels(subtopics)
     if weights is not None and weights.ndim == 1:
         of_queries = as_weights(weights)
     elif weights is not None:
         of_items = as_weights(weights)
-    return _as_lists(labels, labels, as_scores(scores), valid, of_queries, of_items)
+    return _as_lists(values, labels, as_scores(scores), valid, of_queries, of_items)
 
 
 def _as_lists(

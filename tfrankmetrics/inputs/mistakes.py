@@ -80,6 +80,7 @@ OF_WEIGHTS = (
     "with a weight of an irrelevant item",
 )
 OF_EXCLUDED = ("relevant", "excluded")
+OF_SUBTOPICS = ("queries with subtopics", "with several subtopics")
 
 
 def reached(threshold: float) -> str:
@@ -197,6 +198,7 @@ class LabelRules(NamedTuple):
     thresholds: tuple[float, ...] = ()  # the lowest label of a relevant item
     are_powers: bool = False  # whether a gain is 2^label - 1
     rank_zero_weights: bool = False  # whether a metric ranks items of weight 0
+    read_subtopics: bool = False
 
 
 class Asked(NamedTuple):
@@ -373,6 +375,16 @@ def nothing_found(facts: Facts, asked: Asked) -> Iterator[str]:
         )
 
 
+def single_subtopics(facts: Facts, asked: Asked) -> Iterator[str]:
+    """Judgments of queries in the place of judgments of subtopics."""
+    if asked.rules.read_subtopics and not facts["with several subtopics"]:
+        yield (
+            "Metrics of subtopics require judgments of several subtopics. Received"
+            f"{asked.where}: judgments of one subtopic in each query. Pass `subtopic`, "
+            "the column of the subtopics, or use metrics such as recall and ndcg."
+        )
+
+
 # Each finds a mistake that is probable, by facts, and says what to do. It is called
 # only if the fact of this name is not 0.
 MISTAKES: Mapping[Callable[[Facts, Asked], Iterator[str]], str] = {
@@ -386,6 +398,7 @@ MISTAKES: Mapping[Callable[[Facts, Asked], Iterator[str]], str] = {
     long_flat_list: "flat lists",
     relevant_but_excluded: "excluded",
     nothing_found: "unjudged",
+    single_subtopics: "queries with subtopics",
 }
 
 

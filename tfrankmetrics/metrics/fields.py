@@ -44,7 +44,8 @@ _ARGUMENTS = frozenset(
     "item_ids qrels run query item label score model missing_queries unjudged_queries "
     "unjudged queries candidates relevant exclude candidate_ids query_tower "
     "candidate_tower batch_size chunk_size verbose per_query num_queries separator by "
-    "every unit prefix output x y metric query_id versus lower_is_better".split()
+    "every unit prefix output x y metric query_id versus lower_is_better "
+    "subtopic".split()
 )
 
 

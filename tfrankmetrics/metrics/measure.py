@@ -264,7 +264,12 @@ def label_rules(measures: Collection[Measure]) -> LabelRules:
     }
     of_relevance = (each for each in measures if not each.declaration.reads_items)
     keeps = any(each["zero_weight"] == "keep" for each in of_relevance)
-    return LabelRules(tuple(sorted(thresholds)), "exponential" in gains, keeps)
+    return LabelRules(
+        tuple(sorted(thresholds)),
+        "exponential" in gains,
+        keeps,
+        any(each.declaration.has_subtopics for each in measures),
+    )
 
 
 def _of_class(cls: type[Any], *fields: Any) -> Measure:

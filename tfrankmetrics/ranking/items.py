@@ -22,7 +22,8 @@ class Items(NamedTuple):
     weights: Array | None  # [B, D] float64
     # [B, D] bool, False also for unjudged items; None if all were judged.
     judged: Array | None = None
-    # [B, D] int, of recommended items; None if they are the positions 0, 1, ...
+    # [B, D] int: of recommended items, None if they are the positions 0, 1, ...; of
+    # judged items the order of their ids, None if they have no ids.
     ids: Array | None = None
 
     @property

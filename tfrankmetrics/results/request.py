@@ -80,6 +80,12 @@ class Request:
         """Whether a metric reads which items are recommended."""
         return any(each.declaration.reads_items for each in self.measures)
 
+    def column_of_subtopics(self, name: str | None) -> str | None:
+        """The column of this name or, if a metric reads subtopics, "subtopic"."""
+        if name is None and self.label_rules.read_subtopics:
+            return "subtopic"
+        return name
+
     @functools.cached_property
     def has_data_by_id(self) -> bool:
         """Whether data about items are by the ids of the items."""
