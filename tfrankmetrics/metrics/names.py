@@ -100,8 +100,8 @@ def _metric_and_cutoff(name: str, text: str) -> tuple[Declaration, int | None]:
         if not hint:
             hint = " Import the module that declares it, if it is a custom metric."
         raise ValueError(
-            f"A metric must have a known name. Received: {shortened(text)}.{hint} The "
-            f"names are {listed(declarations())}, with '@k' for a cutoff."
+            f"A metric must have a known name. Received: {shortened(text[:100])}."
+            f"{hint} The names are {listed(declarations())}, with '@k' for a cutoff."
         )
     return METRICS[name.lower()], int(cutoff) if cutoff else None
 
