@@ -15,6 +15,7 @@ lint:
 	ruff check .
 	ruff format --check .
 	check-jsonschema --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	check-jsonschema --builtin-schema vendor.github-actions action.yml
 	check-jsonschema --builtin-schema vendor.dependabot .github/dependabot.yml
 	check-jsonschema --builtin-schema vendor.github-issue-config .github/ISSUE_TEMPLATE/config.yml
 	check-jsonschema --builtin-schema vendor.github-issue-forms \

@@ -18,13 +18,13 @@ IS_TENSORFLOW = BACKEND == "tensorflow"
 # The files that run with one backend. A file that is not here runs with each of them.
 # Most of those of TensorFlow do not depend on the backend.
 OF_TENSORFLOW = [
-    "accumulator", "alignment", "arms", "arrays", "backends", "call_map",
+    "accumulator", "action", "alignment", "arms", "arrays", "backends", "call_map",
     "callbacks", "combiner", "command", "compare", "containers", "conventions", "cost", "decisions",
     "declarations", "distribution", "docs", "documents", "explain",
     "extreme_values", "fuzz", "graph", "growth", "ids", "input_formats", "inputs",
     "items", "judged", "layers", "learning_to_rank", "loading", "mistakes",
     "movielens", "names", "notebooks", "own_metrics", "padded_lists", "people",
-    "pitfalls", "project", "propensity", "properties", "quickstart", "recipes",
+    "pitfalls", "project", "propensity", "properties", "quickstart", "rag", "recipes",
     "recommendation", "retrieval", "runs", "saved", "sharing", "slices", "sql",
     "subtopics", "tables", "terminal", "tf_ranking_values", "tie_range", "ties", "trec",
     "two_towers", "values", "without_keras",
