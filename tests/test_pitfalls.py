@@ -54,6 +54,15 @@ def test_a_list_with_only_padding_does_not_count():
     assert value("ndcg", [[1, 0], [-1, -1]], [[2, 1], [2, 1]]) == 1.0
 
 
+def test_a_short_list_does_not_shorten_the_ideal():
+    """MLflow: the ideal order is as short as the list, so that one hit is perfect."""
+    qrels = {"q": dict.fromkeys("abcde", 1)}
+    values = tfr.evaluate_run(qrels, {"q": ["a"]}, ["ndcg@5"])
+    ideal = sum(1 / math.log2(1 + rank) for rank in range(1, 6))
+    assert values["ndcg@5"] == pytest.approx(1 / ideal)
+    assert f"{1 / ideal:.4f}" == "0.3392"
+
+
 @pytest.mark.parametrize("way", ["graph", XLA])
 def test_nan_and_signed_zeros_rank_the_same_with_xla(way):
     """TF-Ranking, keras-rs, TFMA: `top_k` gives different orders on CPU and XLA."""

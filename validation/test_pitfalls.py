@@ -8,11 +8,15 @@ import pathlib
 import re
 
 import keras
+import mlflow.metrics
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 from tools import keras_rs_metric
 from torchmetrics.retrieval import RetrievalPrecision
+
+import tfrankmetrics as tfr
 
 README = pathlib.Path(__file__).parent.parent / "README.md"
 
@@ -57,6 +61,19 @@ def test_the_batch_size_changes_weighted_values_in_keras_rs():
             metric.update_state(labels[part], scores[part], weights[part])
         values.append(f"{float(metric.result()):.4f}")
     assert f"keras-rs: {', '.join(values)}" in elsewhere("The batch size")
+
+
+@pytest.mark.filterwarnings("ignore:``mlflow.metrics.ndcg_at_k``:FutureWarning")
+def test_the_ideal_list_of_mlflow_is_as_short_as_the_list():
+    retrieved, relevant = [["a"], ["x", "a"]], [[*"abcde"]] * 2
+    evaluated = mlflow.metrics.ndcg_at_k(5).eval_fn(
+        *map(pd.Series, (retrieved, relevant))
+    )
+    perfect, second = evaluated.scores
+    version = ".".join(mlflow.__version__.split(".")[:2])
+    assert f"MLflow {version}: {perfect}" in elsewhere("A short list")
+    found = tfr.evaluate_run({"q": relevant[1]}, {"q": retrieved[1]}, ["ndcg@2"])
+    assert second == pytest.approx(found["ndcg@2"])
 
 
 def test_a_nan_score_has_a_random_rank_in_keras_rs():
