@@ -19,7 +19,7 @@ import numpy as np
 from backends import ONE, SUITE, data, suites
 from timing import median_and_spread, timed
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 BACKEND = keras.backend.backend()
 SHAPES = [(1024, 50), (1024, 200), (8192, 200), (256, 1000)]
@@ -150,7 +150,7 @@ def updates_in_torch(grades, scores):
         calls[name] = functools.partial(update, metrics())
     calls["two topk"] = lambda: [torch.topk(each, 11) for each in (grades, scores)]
     if grades.is_cuda:
-        metric = tfr.RankingMetrics(SUITE)
+        metric = trm.RankingMetrics(SUITE)
         calls["CUDA graph of " + ONE] = cuda_graph(metric, grades, scores).replay
     return calls
 
@@ -177,10 +177,10 @@ def catalogs():
     relevant = rng.integers(0, CANDIDATES, (QUERIES, 1))
     names = ["mrr", "recall@10", "ndcg@10"]
     calls = {
-        "evaluate_retrieval": lambda: tfr.evaluate_retrieval(
+        "evaluate_retrieval": lambda: trm.evaluate_retrieval(
             queries, candidates, relevant, names
         ),
-        "retrieve 100": lambda: tfr.retrieve(queries, candidates, k=100),
+        "retrieve 100": lambda: trm.retrieve(queries, candidates, k=100),
     }
     yield (QUERIES, CANDIDATES), timed(calls, seconds=SECONDS, least=3)
 

@@ -29,7 +29,7 @@ def suites():
     """Functions that make the metrics, by what is compared."""
     import keras_rs
 
-    import tfrankmetrics as tfr
+    import tfrankmetrics as trm
 
     pairs = [(kind, int(k)) for kind, k in (name.split("@") for name in SUITE)]
     ours, theirs = (
@@ -40,11 +40,11 @@ def suites():
             "precision": classes.PrecisionAtK,
             "recall": classes.RecallAtK,
         }
-        for classes in (tfr, keras_rs.metrics)
+        for classes in (trm, keras_rs.metrics)
     )
     return {
         NONE: list,
-        ONE: lambda: [tfr.RankingMetrics(SUITE)],
+        ONE: lambda: [trm.RankingMetrics(SUITE)],
         TEN: lambda: [ours[kind](k=k) for kind, k in pairs],
         RS: lambda: [theirs[kind](k=k, name=f"{kind}@{k}") for kind, k in pairs],
     }

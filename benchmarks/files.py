@@ -134,7 +134,7 @@ def call_of_tables(kind, *paths):
     import polars
     import pyarrow
 
-    import tfrankmetrics as tfr
+    import tfrankmetrics as trm
 
     convert = {"polars": polars.from_pandas, "Arrow": pyarrow.Table.from_pandas}
     tables = []
@@ -148,10 +148,10 @@ def call_of_tables(kind, *paths):
             table = of_queries
         tables.append(convert.get(kind, lambda table: table)(table))
     names = NAMES[OURS]
-    tfr.evaluate_run({"q": {"d": 1}}, {"q": ["d"]}, names)  # imports what it needs
+    trm.evaluate_run({"q": {"d": 1}}, {"q": ["d"]}, names)  # imports what it needs
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     seconds = time.process_time()
-    tfr.evaluate_run(*tables, names, convention="trec_eval")
+    trm.evaluate_run(*tables, names, convention="trec_eval")
     seconds = time.process_time() - seconds
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(json.dumps([seconds, (after - before) / 1e3]))

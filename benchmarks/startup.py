@@ -20,7 +20,7 @@ from report import Target, plot_bars, publish
 from timing import median_and_spread
 from training import KINDS_AND_CUTOFFS, SUITE, batch, is_installed, keras_tools
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics.metrics.measure import declarations
 
 ROUNDS, SHAPE = 5, (640, 20)
@@ -32,12 +32,12 @@ import numpy as np
 import tensorflow as tf
 tf.keras.metrics.Metric  # loads Keras
 start = time.perf_counter()
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 times = [time.perf_counter() - start]
 grades, scores = np.eye(32, 20), np.random.default_rng(0).normal(size=(32, 20))
 for names in (sys.argv[1:], sys.argv[1:], ["map@7", "rbp"], ["ndcg@9"]):
     start = time.perf_counter()
-    tfr.evaluate(grades, scores, names)
+    trm.evaluate(grades, scores, names)
     times.append(time.perf_counter() - start)
 print(*(1000 * each for each in times))
 """
@@ -63,7 +63,7 @@ def first_epoch(metrics, jit_compile):
 
 def first_epochs():
     """The seconds that metrics add to a first epoch, by tool and mode."""
-    makers = {NONE: list, ONE: lambda: [tfr.RankingMetrics(SUITE)], TEN: ten_objects}
+    makers = {NONE: list, ONE: lambda: [trm.RankingMetrics(SUITE)], TEN: ten_objects}
     if is_installed("keras-rs"):
         makers["keras-rs"] = lambda: keras_tools()["keras-rs"]
     added = {}
@@ -130,8 +130,8 @@ def main():
     calls += [["ten metrics, second call", median_and_spread(of_ten[2])]]
     calls += [["two metrics with other options", median_and_spread(of_ten[3])]]
     graphs = [["", "nodes", "in branches", "branches"]]
-    graphs += [["one metric", *nodes([tfr.NDCG(k=10)])]]
-    graphs += [[ONE, *nodes([tfr.RankingMetrics(SUITE)])], [TEN, *nodes(ten_objects())]]
+    graphs += [["one metric", *nodes([trm.NDCG(k=10)])]]
+    graphs += [[ONE, *nodes([trm.RankingMetrics(SUITE)])], [TEN, *nodes(ten_objects())]]
     added_by = "added to the first epoch"
     targets = [
         Target.at_most(0.7, f"{ONE}: seconds {added_by}, graph", median[ONE, "graph"]),

@@ -18,14 +18,14 @@ import tensorflow as tf
 from report import Target, plot_bars, publish
 from timing import median_and_spread, ratio, timed
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 SHAPE = (32, 5000)
-NO_CUTOFF = [tfr.AverageRelevancePosition, tfr.PerQueryAUC, tfr.BPref]
-NO_CUTOFF += [tfr.OrderedPairAccuracy]
-CUTOFF = [tfr.NDCG, tfr.MeanAveragePrecision, tfr.MeanReciprocalRank, tfr.RecallAtK]
-CUTOFF += [tfr.RankBiasedPrecision, tfr.ExpectedReciprocalRank, tfr.AlphaDCG]
-HITS = functools.partial(tfr.MeanAveragePrecision, denominator="hits")
+NO_CUTOFF = [trm.AverageRelevancePosition, trm.PerQueryAUC, trm.BPref]
+NO_CUTOFF += [trm.OrderedPairAccuracy]
+CUTOFF = [trm.NDCG, trm.MeanAveragePrecision, trm.MeanReciprocalRank, trm.RecallAtK]
+CUTOFF += [trm.RankBiasedPrecision, trm.ExpectedReciprocalRank, trm.AlphaDCG]
+HITS = functools.partial(trm.MeanAveragePrecision, denominator="hits")
 
 
 def batches(has_subtopics):
@@ -43,7 +43,7 @@ def batches(has_subtopics):
 
 def measure(metric):
     """The milliseconds of an update, by ties."""
-    labels, by_ties = batches(isinstance(metric, tfr.AlphaDCG))
+    labels, by_ties = batches(isinstance(metric, trm.AlphaDCG))
     update = tf.function(metric.update_state, autograph=False)
     return timed(
         {

@@ -21,12 +21,12 @@ from terminal import quiet
 with quiet():
     import tensorflow as tf
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics.options import MaxLabel, Persistence
 
 
 @dataclasses.dataclass(frozen=True)
-class ShareOfHighestGrade(tfr.ItemGain):
+class ShareOfHighestGrade(trm.ItemGain):
     """The gain of an item: its label divided by the highest possible label."""
 
     max_label: float
@@ -42,8 +42,8 @@ def graded_rbp(lists, gain, *, persistence):
     return (1 - persistence) * lists.sum_to_cutoffs(lists.expected(gain) * looks)
 
 
-@tfr.metric("graded_rbp", formula=graded_rbp, gain=ShareOfHighestGrade)
-class GradedRBP(tfr.TopKMetric):
+@trm.metric("graded_rbp", formula=graded_rbp, gain=ShareOfHighestGrade)
+class GradedRBP(trm.TopKMetric):
     """Rank-biased precision of graded labels.
 
     Args:
@@ -59,11 +59,11 @@ class GradedRBP(tfr.TopKMetric):
 def main():
     """Uses the metric by name and by class. Returns the values that it prints."""
     labels, scores = [[4, 0, 2], [0, 1, 3]], [[0.9, 0.5, 0.1], [0.7, 0.7, 0.2]]
-    by_name = tfr.evaluate(labels, scores, ["graded_rbp@2", "ndcg@2"], persistence=0.5)
+    by_name = trm.evaluate(labels, scores, ["graded_rbp@2", "ndcg@2"], persistence=0.5)
     print("evaluate, by name:       ", by_name)
 
     users, grades, predicted = list("aabbb"), [4, 0, 0, 1, 3], [0.9, 0.5, 0.7, 0.7, 0.2]
-    rows = tfr.evaluate_rows(users, grades, predicted, ["graded_rbp"], per_query=True)
+    rows = trm.evaluate_rows(users, grades, predicted, ["graded_rbp"], per_query=True)
     print("evaluate_rows, per query:", dict(zip("ab", rows["graded_rbp"].tolist())))
 
     features = np.random.default_rng(0).normal(size=(200, 10, 3)).astype("float32")
@@ -71,7 +71,7 @@ def main():
     tf.keras.utils.set_random_seed(0)
     model = tf.keras.Sequential([tf.keras.Input((10, 3)), tf.keras.layers.Dense(1)])
     adam = tf.keras.optimizers.Adam(0.05)
-    model.compile(adam, "mse", metrics=[GradedRBP(k=5), tfr.RankingMetrics(["ndcg"])])
+    model.compile(adam, "mse", metrics=[GradedRBP(k=5), trm.RankingMetrics(["ndcg"])])
     logs = model.fit(features, targets, epochs=5, verbose=0).history["graded_rbp@5"]
     print(f"compile and fit:          {logs[0]:.3f} -> {logs[-1]:.3f}")
     return by_name, rows, logs

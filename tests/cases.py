@@ -10,7 +10,7 @@ import typing
 import numpy as np
 from keras_backend import register
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics.metrics.measure import declarations
 from tfrankmetrics.options import Ties
 
@@ -18,7 +18,7 @@ from tfrankmetrics.options import Ties
 OWN_METRICS = {
     name: declaration
     for name, declaration in declarations().items()
-    if declaration.cls.__module__.startswith(tfr.__name__)
+    if declaration.cls.__module__.startswith(trm.__name__)
 }
 # The metrics of relevance; `test_items.py` tests those of recommended items.
 METRICS = {n: each for n, each in OWN_METRICS.items() if not each.reads_items}

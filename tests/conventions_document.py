@@ -10,7 +10,7 @@ import re
 
 from cases import make_metric, plus_one
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 DOCUMENT = pathlib.Path(__file__).parent.parent / "docs" / "conventions.md"
 # The document gives values with four decimals.
@@ -51,7 +51,7 @@ class Example:
     def value(self, **options):
         """This library's value, with additional options or a convention."""
         made = make_metric(self.metric, self.k, **{**self.options, **options})
-        (value,) = tfr.evaluate(
+        (value,) = trm.evaluate(
             self.labels, self.scores, [made], sample_weight=self.sample_weight
         ).values()
         return value
@@ -139,7 +139,7 @@ def _tools(cell):
 def _implied(tools_of_rows, metric):
     """The conventions that each row implies: all their tools in the table are in it."""
     implied = [[] for _ in tools_of_rows]
-    for name, convention in tfr.CONVENTIONS.items():
+    for name, convention in trm.CONVENTIONS.items():
         rows = [
             number
             for number, tools in enumerate(tools_of_rows)
@@ -167,7 +167,7 @@ def choices_with_conventions(text):
 def _with_conventions(example, table):
     header, rule, *lines = table.strip().splitlines()
     names = {}
-    for name, convention in tfr.CONVENTIONS.items():
+    for name, convention in trm.CONVENTIONS.items():
         if example.metric in convention.metrics:
             value = f"{example.value(convention=name):.4f}"
             names.setdefault(value, []).append(name)

@@ -15,7 +15,7 @@ import sys
 import numpy as np
 import tensorflow as tf
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 NAMES = ["ndcg@3", "mrr"]
 QUERIES, ITEMS, FEATURES = 13, 6, 4
@@ -38,7 +38,7 @@ def batches(size, queries=QUERIES):
 def metrics_in(strategy):
     """One metric of this library, and one of Keras that gets the weights."""
     with strategy.scope():
-        ours = tfr.RankingMetrics(NAMES, dtype="float64")
+        ours = trm.RankingMetrics(NAMES, dtype="float64")
         return ours, tf.keras.metrics.Mean(dtype="float64")
 
 
@@ -68,7 +68,7 @@ def results(ours, control):
 def expected():
     """The results of one device."""
     labels, scores, weights = data()
-    values = tfr.evaluate(labels, scores, NAMES, sample_weight=weights)
+    values = trm.evaluate(labels, scores, NAMES, sample_weight=weights)
     return {**values, "mean weight": weights.mean()}
 
 
@@ -80,7 +80,7 @@ def evaluate(strategy, queries, batch_size):
         scores = tf.keras.layers.Dense(1)(inputs)
         scores = tf.keras.layers.Reshape((ITEMS,))(scores)
         model = tf.keras.Model(inputs, scores)
-        model.compile(loss="mse", metrics=[tfr.RankingMetrics(NAMES)])
+        model.compile(loss="mse", metrics=[trm.RankingMetrics(NAMES)])
     rng = np.random.default_rng(1)
     features = rng.normal(size=(queries, ITEMS, FEATURES)).astype("float32")
     labels, _, _ = data(queries)
@@ -88,7 +88,7 @@ def evaluate(strategy, queries, batch_size):
     logs = model.evaluate(dataset, verbose=0, return_dict=True)
     kernel, bias = (np.asarray(variable) for variable in model.trainable_variables)
     scores = (features @ kernel + bias)[..., 0]
-    return {"logs": logs, "one device": tfr.evaluate(labels, scores, NAMES)}
+    return {"logs": logs, "one device": trm.evaluate(labels, scores, NAMES)}
 
 
 def four_devices():

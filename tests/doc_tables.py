@@ -15,11 +15,11 @@ import typing
 from cases import OWN_METRICS as METRICS
 from conventions_document import choices_with_conventions
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics.installation import IS_RELEASED, REPOSITORY, install_command
 
 ROOT = pathlib.Path(__file__).parent.parent
-INPUTS = typing.get_args(tfr.options.Inputs)  # "labels" is the first
+INPUTS = typing.get_args(trm.options.Inputs)  # "labels" is the first
 PAGES_OF_METRICS = [
     "docs/metrics/relevance.md",
     "docs/metrics/user-models.md",
@@ -140,7 +140,7 @@ def overview():
 def defaults_of_options():
     """The metrics that take each option, in a row for each default."""
     rows = []
-    for option in typing.get_type_hints(tfr.Options):
+    for option in typing.get_type_hints(trm.Options):
         metrics = {}
         for name, declaration in METRICS.items():
             if option in declaration.types:
@@ -218,7 +218,7 @@ def metrics_at_a_glance():
 
 
 def values_of_options():
-    types = typing.get_type_hints(tfr.Options, include_extras=True)
+    types = typing.get_type_hints(trm.Options, include_extras=True)
     del types["convention"]  # it has a page
     rows = []
     for option, kind in types.items():
@@ -250,14 +250,14 @@ def _values_of(kind):
 
 
 def blocks_of_types():
-    names = [name for name in tfr.options.__all__ if name != "Options"]
+    names = [name for name in trm.options.__all__ if name != "Options"]
     return "\n\n".join(f"::: tfrankmetrics.options.{name}" for name in names)
 
 
 def conventions():
     rows = [
         [convention.tools, f'`"{name}"`', ", ".join(convention.metrics)]
-        for name, convention in tfr.CONVENTIONS.items()
+        for name, convention in trm.CONVENTIONS.items()
     ]
     return table(["tool", "`convention=`", "metrics"], *rows)
 

@@ -34,7 +34,7 @@ import tensorflow as tf
 from cases import CASES, GRADES, METRICS, empty_list_options, make_metric
 from fuzz_lists import Setting, draw_lists
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 QUERIES, BATCHES = 400, 4
 WAYS = ("eagerly", "in a graph", "under XLA")
@@ -112,14 +112,14 @@ def draw_metrics(rng, setting):
 def evaluate(setting, lists, **arguments):
     """The function for the input format, called with the lists and more arguments."""
     if setting.inputs == "rows":
-        return tfr.evaluate_rows(**lists.arguments | arguments)
+        return trm.evaluate_rows(**lists.arguments | arguments)
     own = {}
     if lists.keras_mask is not None:
         own["y_pred"] = tf.constant(lists.arguments["y_pred"])
         own["y_pred"]._keras_mask = tf.constant(lists.keras_mask)
     if setting.format != "labels":
         own["inputs"] = setting.format
-    return tfr.evaluate(**lists.arguments | own | arguments)
+    return trm.evaluate(**lists.arguments | own | arguments)
 
 
 def check_each_list(rng, setting, metrics, lists, calls):
@@ -158,7 +158,7 @@ def check_mean(rng, setting, metrics, lists, way):
     chosen = [metrics[key] for key in rng.choice(list(metrics), number, replace=False)]
     objects = [drawn.metric for drawn in chosen]
     if rng.random() < 0.4:
-        together = tfr.RankingMetrics(objects, dtype="float64", inputs=setting.format)
+        together = trm.RankingMetrics(objects, dtype="float64", inputs=setting.format)
         updated = [together]
     else:  # separate metrics, which share a ranking in a graph
         forms = {"dtype": "float64", "inputs": setting.format}
@@ -254,7 +254,7 @@ def warnings_as_errors():
     """All but those about mistakes, since random data have some."""
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        warnings.simplefilter("ignore", tfr.RankingWarning)
+        warnings.simplefilter("ignore", trm.RankingWarning)
         yield
 
 

@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 import scipy.stats
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 METRICS = ("ndcg@3", "map", "mrr", "precision@2", "recall@3", "rbp", "bpref")
 # Ids that files, frames and Python may treat in an odd way.
@@ -116,7 +116,7 @@ def check_run(rng, counts):
     }
     with tempfile.TemporaryDirectory() as folder:
         for form, *tables in forms_of(qrels, run, pathlib.Path(folder)):
-            values = tfr.evaluate_run(*tables, METRICS, per_query=True)
+            values = trm.evaluate_run(*tables, METRICS, per_query=True)
             assert values["query"].tolist() == [*qrels], form
             for name in METRICS:
                 np.testing.assert_allclose(
@@ -165,7 +165,7 @@ def check_compare(rng, counts):
         first = rng.random(number)
     models = {"a": {"x": first}, "b": {"x": second}}
     by_t, by_swaps = (
-        tfr.compare(models, test=test).differences[0] for test in ("t", "randomization")
+        trm.compare(models, test=test).differences[0] for test in ("t", "randomization")
     )
     changes = second - first
     assert by_t.wins == (changes > 0).sum()
@@ -194,10 +194,10 @@ def check_compare(rng, counts):
         for order in [rng.permutation(number)]
     }
     by = {query: str(rng.integers(3)) for query in ids.tolist()}
-    sliced = tfr.compare(shuffled, by=by, test="t", correction=None)
+    sliced = trm.compare(shuffled, by=by, test="t", correction=None)
     for each in sliced.differences:
         chosen = [each.slice is None or by[query] == each.slice[0] for query in ids]
         alone = {name: {"x": model["x"][chosen]} for name, model in models.items()}
-        (expected,) = tfr.compare(alone, test="t", correction=None).differences
+        (expected,) = trm.compare(alone, test="t", correction=None).differences
         np.testing.assert_allclose(each[3:], expected[3:], rtol=1e-9, atol=1e-12)
     counts["slices of comparisons"] += len(sliced.differences)

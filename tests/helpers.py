@@ -23,7 +23,7 @@ from hypothesis import Phase, settings
 from hypothesis.extra import numpy as hnp
 from keras_backend import IS_KERAS_3, SWEEP, XLA, assert_same, keras, results  # noqa: F401
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 if keras is not None:
     import tensorflow as tf
@@ -47,10 +47,10 @@ def value(name, labels, scores=None, k=None, **arguments):
     if np.ndim(labels) == 2:
         labels = labels_for(name, labels)
     if keras is None:
-        return tfr.evaluate(labels, scores, [made], **data)[made.name]
+        return trm.evaluate(labels, scores, [made], **data)[made.name]
     with run_eagerly():
         made.update_state(labels, scores, **data)
-        (from_arrays,) = tfr.evaluate(labels, scores, [made], **data).values()
+        (from_arrays,) = trm.evaluate(labels, scores, [made], **data).values()
     assert float(made.result()) == pytest.approx(from_arrays, rel=1e-6, nan_ok=True)
     return from_arrays
 

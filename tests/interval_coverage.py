@@ -13,7 +13,7 @@ import zlib
 import numpy as np
 import scipy.stats
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "confidence-intervals.md"
 SAMPLES, QUERIES = 4000, (10, 20, 50, 300)
@@ -83,7 +83,7 @@ def rng_of(*parts):
 def model_of(values, weights):
     """A model whose metrics are samples of queries, both `[queries, samples]`."""
     names = [f"sample {number}" for number in range(values.shape[1])]
-    return tfr.QueryValues(
+    return trm.QueryValues(
         dict(zip(names, values.T)),
         dict(zip(names, weights.T)),
         ranges=dict.fromkeys(names, (0.0, 1.0)),
@@ -104,7 +104,7 @@ def coverage_of_means(model, weights, queries):
     rng = rng_of(model, weights, queries)
     shape = queries, SAMPLES
     drawn = model_of(MODELS[model](rng, shape), WEIGHTS[weights](rng, shape))
-    return covers(tfr.compare({"A": drawn}).means, true_mean(model))
+    return covers(trm.compare({"A": drawn}).means, true_mean(model))
 
 
 def pair(model, weights, queries, number, own=0):
@@ -129,7 +129,7 @@ def pair(model, weights, queries, number, own=0):
 def differences(model, weights, queries, **options):
     """The differences of pairs of models, none of which is better."""
     models = pair(model, weights, queries, SAMPLES, **options)
-    return tfr.compare(models, test="t", correction=None).differences
+    return trm.compare(models, test="t", correction=None).differences
 
 
 def coverage_of_differences(model, weights, queries, **options):
@@ -162,7 +162,7 @@ def rejections(model, weights, queries):
     """The share of samples with p < 0.05, for each test, if no model is better."""
     models, found = pair(model, weights, queries, TESTED), {}
     for test in TESTS:
-        compared = tfr.compare(models, test=test, resamples=RESAMPLES)
+        compared = trm.compare(models, test=test, resamples=RESAMPLES)
         found[test] = np.mean([each.p < 0.05 for each in compared.differences])
     return found
 
@@ -195,8 +195,8 @@ def corrected_and_alone(name, kind, queries):
         {model: model_of(each, np.ones_like(each)) for model, each in models.items()}
         for models in (judge, some, few)
     )
-    corrected = tfr.compare(judge, people=some, correction=None)
-    return corrected, tfr.compare(few, test="t", correction=None)
+    corrected = trm.compare(judge, people=some, correction=None)
+    return corrected, trm.compare(few, test="t", correction=None)
 
 
 def width(estimates):

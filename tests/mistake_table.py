@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 RNG = np.random.default_rng(0)
 SHAPE = 60, 8
@@ -212,5 +212,5 @@ def messages_of(call) -> list[str]:
             call()
         except Exception as error:  # Beam wraps a ValueError
             return [str(error)]
-    found = (each for each in caught if each.category is tfr.RankingWarning)
+    found = (each for each in caught if each.category is trm.RankingWarning)
     return [str(each.message) for each in found]

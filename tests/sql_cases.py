@@ -5,7 +5,7 @@ import collections
 import numpy as np
 import pandas as pd
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 NAMES = ["q'1", 'q"2', "é", "日本", "a", "B", "😀", "10"]
 ITEMS = ["a", "B", "é", "日", "10", "9", "i'", "z", "😀", "\uffff"]
@@ -93,13 +93,13 @@ def assert_statements(dialect, register, rows_of):
         (CHOICES, {}),
         (["ndcg@2", "map", "mrr@2", "judged@2", "auc"], {"ties": "worst"}),
     ]:
-        statement = tfr.as_sql(metrics, "table_of_rows", **of_dialect, **options)
-        expected = tfr.evaluate_rows(*arrays, metrics, data=rows, by="table", **options)
+        statement = trm.as_sql(metrics, "table_of_rows", **of_dialect, **options)
+        expected = trm.evaluate_rows(*arrays, metrics, data=rows, by="table", **options)
         assert_equal(rows_of(statement), expected.to_dicts())
     for options in [{}, {"convention": "trec_eval", "missing_queries": "skip"}]:
         of_run = {"judgments": "qrels", "item": "item", **options}
-        statement = tfr.as_sql(METRICS, "run", **of_dialect, **of_run)
-        expected = tfr.evaluate_run(
+        statement = trm.as_sql(METRICS, "run", **of_dialect, **of_run)
+        expected = trm.evaluate_run(
             qrels, run, METRICS, **names, item="item", **options
         )
         assert_equal(rows_of(statement), expected.to_dicts())

@@ -12,7 +12,7 @@ import sys
 import numpy as np
 import pytest
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 RNG = np.random.default_rng(0)
 QUERIES, ITEMS, CATALOG = 61, 12, 40
@@ -73,7 +73,7 @@ def parts_of(arguments, rows):
 
 def assert_close(found, expected):
     """The same metrics with the same values, also of each slice."""
-    if isinstance(expected, tfr.SlicedValues):
+    if isinstance(expected, trm.SlicedValues):
         assert found.by == expected.by
         assert found.num_queries == expected.num_queries
         assert [*found] == [*expected]
@@ -93,30 +93,30 @@ def test_batches_in_any_order_have_the_value_of_all_data(case, by, sizes):
     options = {"metrics": NAMES[:-1], **options}
     if by is not None:
         arguments = {**arguments, "by": by}
-    expected = tfr.evaluate(*data, **arguments, **options)
-    accumulator = tfr.Accumulator(**options)
+    expected = trm.evaluate(*data, **arguments, **options)
+    accumulator = trm.Accumulator(**options)
     for rows in split(sizes):
         accumulator.update(*(each[rows] for each in data), **parts_of(arguments, rows))
     assert_close(accumulator.compute(), expected)
 
 
 def test_batches_may_be_lists_of_any_width():
-    accumulator = tfr.Accumulator(["mrr", "ndcg@2"], num_queries=True)
+    accumulator = trm.Accumulator(["mrr", "ndcg@2"], num_queries=True)
     labels, scores = [[1, 0, 0], [0, 2], [1]], [[3, 1, 2], [1, 0], [1]]
     for each in zip(labels, scores, strict=True):
         accumulator.update(*([row] for row in each))
     accumulator.update([], [])
-    expected = tfr.evaluate(labels, scores, ["mrr", "ndcg@2"], num_queries=True)
+    expected = trm.evaluate(labels, scores, ["mrr", "ndcg@2"], num_queries=True)
     assert_close(accumulator.compute(), expected)
 
 
 def test_slices_of_several_columns_with_missing_values():
     markets = np.array([None, "a", "b"], object)[RNG.integers(0, 3, QUERIES)]
     by = {"language": LANGUAGES, "market": markets}
-    accumulator = tfr.Accumulator(["mrr"])
+    accumulator = trm.Accumulator(["mrr"])
     for rows in split([3]):
         accumulator.update(LABELS[rows], SCORES[rows], by=parts_of(by, rows))
-    assert_close(accumulator.compute(), tfr.evaluate(*LABELED, ["mrr"], by=by))
+    assert_close(accumulator.compute(), trm.evaluate(*LABELED, ["mrr"], by=by))
 
 
 ROWS = {
@@ -137,8 +137,8 @@ def test_rows_have_the_value_of_all_rows(items, options):
         rows["item_ids"] = np.ravel(found).astype(items)
         metrics = [*NAMES, *NAMES_OF_ITEMS[1:]]
         options = {**options, "num_items": CATALOG}
-    expected = tfr.evaluate_rows(**rows, metrics=metrics, **options)
-    accumulator = tfr.Accumulator(metrics, **options)
+    expected = trm.evaluate_rows(**rows, metrics=metrics, **options)
+    accumulator = trm.Accumulator(metrics, **options)
     for queries in split([1, 9]):
         which = np.isin(rows["query_ids"], queries)
         accumulator.update_rows(**parts_of(rows, which))
@@ -146,17 +146,17 @@ def test_rows_have_the_value_of_all_rows(items, options):
 
 
 def accumulated(rows, **options):
-    found = tfr.Accumulator(["mrr", "ndcg@3"], **options)
+    found = trm.Accumulator(["mrr", "ndcg@3"], **options)
     found.update(LABELS[rows], SCORES[rows], by=LANGUAGES[rows])
     return found
 
 
 def test_accumulators_add_up():
-    expected = tfr.evaluate(*LABELED, ["mrr", "ndcg@3"], by=LANGUAGES)
+    expected = trm.evaluate(*LABELED, ["mrr", "ndcg@3"], by=LANGUAGES)
     parts = [accumulated(rows) for rows in split([4])]
     before = [part.compute() for part in parts]
-    merged = tfr.Accumulator(["mrr", "ndcg@3"])  # without any query
-    merged.merge(*parts[1:], tfr.Accumulator(["mrr", "ndcg@3"]))
+    merged = trm.Accumulator(["mrr", "ndcg@3"])  # without any query
+    merged.merge(*parts[1:], trm.Accumulator(["mrr", "ndcg@3"]))
     merged.merge(parts[0])
     assert_close(merged.compute(), expected)
     for part, value in zip(parts, before, strict=True):
@@ -181,24 +181,24 @@ def test_a_copy_continues_by_itself(copied):
     assert_close(other.compute(), value)
     other.update(LABELS[second], SCORES[second], by=LANGUAGES[second])
     assert_close(original.compute(), value)
-    expected = tfr.evaluate(*LABELED, ["mrr", "ndcg@3"], by=LANGUAGES)
+    expected = trm.evaluate(*LABELED, ["mrr", "ndcg@3"], by=LANGUAGES)
     assert_close(other.compute(), expected)
 
 
 def loaded(state):
-    accumulator = tfr.Accumulator(["mrr", "ndcg@3"])
+    accumulator = trm.Accumulator(["mrr", "ndcg@3"])
     accumulator.load_state_dict(state)
     return accumulator
 
 
 def test_without_any_query_values_are_nan():
-    accumulator = tfr.Accumulator(["mrr", "map@3"], num_queries=True)
+    accumulator = trm.Accumulator(["mrr", "map@3"], num_queries=True)
     none = {"mrr": float("nan"), "map@3": float("nan"), "num_queries": 0}
     assert accumulator.compute() == pytest.approx(none, nan_ok=True)
     accumulator.update([[1, 0]], [[1, 2]])
     accumulator.reset()
     assert accumulator.compute() == pytest.approx(none, nan_ok=True)
-    assert loaded(tfr.Accumulator(["mrr", "ndcg@3"]).state_dict()).compute().keys()
+    assert loaded(trm.Accumulator(["mrr", "ndcg@3"]).state_dict()).compute().keys()
 
 
 @pytest.mark.parametrize(
@@ -218,13 +218,13 @@ def test_without_any_query_values_are_nan():
         ),
         (lambda a: a.update_rows([1, 1], [0, 1], [0.1]), "Received lengths"),
         (lambda a: a.update_rows([1, 1], [0, 1], [0.1, 0.2]), "columns of slices"),
-        (lambda a: a.merge(accumulated([1]), tfr.Accumulator(["mrr"])), "same metrics"),
+        (lambda a: a.merge(accumulated([1]), trm.Accumulator(["mrr"])), "same metrics"),
         (lambda a: a.merge(accumulated([1], gain="linear")), "same metrics"),
         (lambda a: a.merge("text"), "same metrics"),
         (lambda a: a.add_sums(np.zeros((9, 2))), "number of rows|of shape"),
         (lambda a: a.load_state_dict({}), "the same metrics"),
         (
-            lambda a: a.load_state_dict(tfr.Accumulator(["mrr"]).state_dict()),
+            lambda a: a.load_state_dict(trm.Accumulator(["mrr"]).state_dict()),
             "the same metrics",
         ),
     ],
@@ -239,7 +239,7 @@ def test_an_error_leaves_the_state_as_it_was(update, message):
 
 def test_items_have_one_type_and_fit_into_the_catalog():
     options = {"metrics": ["coverage@2"], "inputs": "ids", "num_items": 3}
-    accumulator, other = tfr.Accumulator(**options), tfr.Accumulator(**options)
+    accumulator, other = trm.Accumulator(**options), trm.Accumulator(**options)
     accumulator.update([["a"]], [["a", "b"]])
     other.update([["c"]], [["b", "c"]])
     state = accumulator.state_dict()
@@ -251,8 +251,8 @@ def test_items_have_one_type_and_fit_into_the_catalog():
     accumulator.merge(other)
     assert accumulator.compute() == {"coverage@2": 1.0}
     with pytest.raises(ValueError, match="Pass num_items=V"):
-        tfr.Accumulator(["coverage@2"], inputs="ids")
-    catalog = tfr.Accumulator(["coverage@2"], inputs="catalog")
+        trm.Accumulator(["coverage@2"], inputs="ids")
+    catalog = trm.Accumulator(["coverage@2"], inputs="catalog")
     catalog.update([[0]], [[0.1, 0.2, 0.3]])
     with pytest.raises(ValueError, match="4 items after 3"):
         catalog.update([[0]], [[0.1, 0.2, 0.3, 0.4]])
@@ -264,10 +264,10 @@ def test_items_have_one_type_and_fit_into_the_catalog():
 def test_swapped_arguments_are_noticed_when_all_queries_are_there(padding):
     labels = np.pad(np.abs(LABELS), [[0, 0], [0, padding]], constant_values=-1)
     scores = np.pad(RNG.random(LABELS.shape), [[0, 0], [0, padding]])
-    accumulator = tfr.Accumulator(["ndcg@5"])
+    accumulator = trm.Accumulator(["ndcg@5"])
     for rows in split([2]):
         accumulator.update(scores[rows], labels[rows])
-    with pytest.warns(tfr.RankingWarning, match="Labels come before scores") as found:
+    with pytest.warns(trm.RankingWarning, match="Labels come before scores") as found:
         accumulator.compute()
     assert len(found) == 1
     assert found[0].filename == __file__
@@ -279,21 +279,21 @@ def test_swapped_arguments_are_noticed_when_all_queries_are_there(padding):
 
 def test_a_batch_alone_shows_no_mistake_of_all_queries():
     """Each batch contains only relevant items, or only one label."""
-    accumulator = tfr.Accumulator(["mrr"])
+    accumulator = trm.Accumulator(["mrr"])
     for label in (1, 2, 0):
         queries = np.repeat(np.arange(30), 2)
         accumulator.update(np.full((30, 2), label), RNG.random((30, 2)))
         accumulator.update_rows(queries, np.full(60, label), RNG.random(60))
     accumulator.update([[1, -1]], [[1, 2]])
     accumulator.compute()
-    signed = tfr.Accumulator(["mrr"])
+    signed = trm.Accumulator(["mrr"])
     signed.update([[1, -1]], [[1, 2]])
     with pytest.raises(ValueError, match="must not be only -1 and 1"):
         signed.compute()
 
 
 def test_sums_that_overflow_are_an_error():
-    accumulator = tfr.Accumulator(["mrr"])
+    accumulator = trm.Accumulator(["mrr"])
     for _ in range(2):
         accumulator.update([[1, 0]], [[1, 2]], sample_weight=[1e308])
     with pytest.raises(ValueError, match="weights are too high"):
@@ -302,8 +302,8 @@ def test_sums_that_overflow_are_an_error():
 
 def test_it_does_not_import_keras():
     code = (
-        "import sys, tfrankmetrics as tfr\n"
-        "accumulator = tfr.Accumulator(['ndcg@10', 'P@5', 'coverage'], num_items=3)\n"
+        "import sys, tfrankmetrics as trm\n"
+        "accumulator = trm.Accumulator(['ndcg@10', 'P@5', 'coverage'], num_items=3)\n"
         "rows = ['q', 'q'], [0, 1], [0.1, 0.2]\n"
         "accumulator.update_rows(*rows, item_ids=[0, 1])\n"
         "accumulator.load_state_dict(accumulator.state_dict())\n"
@@ -323,21 +323,21 @@ def test_weights_that_differ_within_a_query_do_not_depend_on_the_parts(name):
         "item_ids": [0, 1, 2, 1],
         "sample_weight": [0.25, 0.5, 1.0, 4.0],
     }
-    accumulator = tfr.Accumulator([name], num_items=4)
+    accumulator = trm.Accumulator([name], num_items=4)
     for part in (slice(0, 1), slice(1, 3), slice(3, 4)):
         accumulator.update_rows(**{n: column[part] for n, column in rows.items()})
-    whole = tfr.evaluate_rows(**rows, metrics=[name], num_items=4)
+    whole = trm.evaluate_rows(**rows, metrics=[name], num_items=4)
     assert accumulator.compute() == pytest.approx(whole, rel=1e-12)
 
 
 def test_metrics_in_another_order_are_refused():
-    first, second = tfr.Accumulator(["mrr", "P@1"]), tfr.Accumulator(["P@1", "mrr"])
+    first, second = trm.Accumulator(["mrr", "P@1"]), trm.Accumulator(["P@1", "mrr"])
     second.update([[0, 1]], [[2, 1]])
     with pytest.raises(ValueError, match="same order"):
         first.merge(second)
     with pytest.raises(ValueError, match="same metrics"):
         first.load_state_dict(second.state_dict())
-    named_otherwise = tfr.Accumulator(["precision@1", "RR"])
+    named_otherwise = trm.Accumulator(["precision@1", "RR"])
     named_otherwise.merge(second)
     assert named_otherwise.compute() == {"precision@1": 0.0, "RR": 0.5}
 
@@ -350,8 +350,8 @@ def test_metrics_in_another_order_are_refused():
 def test_the_state_of_other_options_is_refused(other):
     options = {"num_items": 4}
     rows = {"query_ids": [1], "labels": [1], "scores": [1], "item_ids": [0]}
-    first = tfr.Accumulator(["coverage@2"], **options)
-    second = tfr.Accumulator(["coverage@2"], **options | other)
+    first = trm.Accumulator(["coverage@2"], **options)
+    second = trm.Accumulator(["coverage@2"], **options | other)
     first.update_rows(**rows)
     second.update_rows(**rows)
     before = second.compute()

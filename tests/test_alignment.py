@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import tensorflow as tf
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 USERS = ["u", "v", "w"]
 LABELS = pd.Series([[1, 0], [0, 1], [1, 0]], USERS)
@@ -36,63 +36,63 @@ ROWS = pd.DataFrame(
 
 
 def evaluate(scores=SCORES, mask=None, weights=WEIGHTS, by=LANGUAGES):
-    return tfr.evaluate(
+    return trm.evaluate(
         LABELS, scores, ["mrr"], mask=mask, sample_weight=weights, by=by
     )
 
 
 def evaluate_ids(recommended=RECOMMENDED):
-    return tfr.evaluate(RELEVANT, recommended, ["mrr"], inputs="ids", per_query=True)
+    return trm.evaluate(RELEVANT, recommended, ["mrr"], inputs="ids", per_query=True)
 
 
 def evaluate_dict(mask=MASK):
     y_true = {"labels": LABELS, "mask": mask}
-    return tfr.evaluate(y_true, SCORES, ["mrr"], per_query=True)
+    return trm.evaluate(y_true, SCORES, ["mrr"], per_query=True)
 
 
 def evaluate_wide(labels=WIDE_LABELS, scores=WIDE_SCORES):
-    return tfr.evaluate(labels, scores, ["mrr"], per_query=True)
+    return trm.evaluate(labels, scores, ["mrr"], per_query=True)
 
 
 def explain(scores=SCORES):
-    return tfr.explain(LABELS, scores, "mrr", query=2).value
+    return trm.explain(LABELS, scores, "mrr", query=2).value
 
 
 def evaluate_rows(
     label=ROWS.label, score=ROWS.score, weight=ROWS.weight, by=ROWS.language
 ):
     columns = ROWS.user, label, score
-    return tfr.evaluate_rows(*columns, ["mrr"], sample_weight=weight, by=by)
+    return trm.evaluate_rows(*columns, ["mrr"], sample_weight=weight, by=by)
 
 
 def explain_rows(score=ROWS.score):
-    return tfr.explain_rows(ROWS.user, ROWS.label, score, "mrr", "w").value
+    return trm.explain_rows(ROWS.user, ROWS.label, score, "mrr", "w").value
 
 
 def evaluate_retrieval(relevant=POSITIONS, weights=WEIGHTS, by=LANGUAGES):
     exclude = pd.Series([[1], [0], [1]], USERS)
-    return tfr.evaluate_retrieval(
+    return trm.evaluate_retrieval(
         VECTORS, ITEMS, relevant, ["mrr"], exclude=exclude, sample_weight=weights, by=by
     )
 
 
 def evaluate_named_candidates(names=NAMES):
-    return tfr.evaluate_retrieval(
+    return trm.evaluate_retrieval(
         VECTORS, ITEMS, RELEVANT, ["mrr"], candidate_ids=names, per_query=True
     )
 
 
 def retrieve(names=NAMES):
-    return tfr.retrieve(VECTORS, ITEMS, 1, candidate_ids=names).ids.tolist()
+    return trm.retrieve(VECTORS, ITEMS, 1, candidate_ids=names).ids.tolist()
 
 
 def explain_retrieval(relevant=POSITIONS):
-    return tfr.explain_retrieval(VECTORS, ITEMS, relevant, "mrr", query=2).value
+    return trm.explain_retrieval(VECTORS, ITEMS, relevant, "mrr", query=2).value
 
 
 def compare(other=OTHER):
     values = {"A": {"mrr": pd.Series([1.0, 0.5, 0.25], USERS)}, "B": {"mrr": other}}
-    (difference,) = tfr.compare(values).differences
+    (difference,) = trm.compare(values).differences
     return difference.difference, difference.p
 
 
@@ -111,14 +111,14 @@ def in_callback(make, x, y):
 def callback_of_rows(labels=ROWS.label):
     x = pd.DataFrame({"p": [3, 2, 1, 3, 2, 1], "q": [0, 0, 1, 1, 0, 2]}, ROWS.index)
     return in_callback(
-        lambda: tfr.EvaluateRows(x.astype(float), labels, ROWS.user, ["mrr"]), x, labels
+        lambda: trm.EvaluateRows(x.astype(float), labels, ROWS.user, ["mrr"]), x, labels
     )
 
 
 def callback_of_lists(weights=WEIGHTS):
     x = np.array([[[1.0, 0], [0, 1]], [[0, 1], [1, 0]], [[1, 1], [1, 0]]])
     return in_callback(
-        lambda: tfr.EvaluateLists(x, LABELS, ["mrr"], sample_weight=weights), x, LABELS
+        lambda: trm.EvaluateLists(x, LABELS, ["mrr"], sample_weight=weights), x, LABELS
     )
 
 
@@ -155,9 +155,9 @@ of_each = pytest.mark.parametrize(
 
 def plain(result):
     """A result that can be compared: the whole and each slice, or the values."""
-    if isinstance(result, tfr.SlicedValues):
+    if isinstance(result, trm.SlicedValues):
         return {**result, "all": result.whole}
-    if isinstance(result, tfr.QueryValues):
+    if isinstance(result, trm.QueryValues):
         return {name: values.tolist() for name, values in result.items()}
     return result
 
@@ -167,7 +167,7 @@ def test_other_orders_are_aligned(function, argument, data):
     expected = plain(function())
     assert plain(function(**{argument: data})) == expected
     assert plain(function(**{argument: data.reset_index(drop=True)})) == expected
-    with pytest.warns(tfr.RankingWarning, match=r"by their indexes\..*\.to_numpy\(\)"):
+    with pytest.warns(trm.RankingWarning, match=r"by their indexes\..*\.to_numpy\(\)"):
         assert plain(function(**{argument: data.iloc[::-1]})) == expected
 
 
@@ -181,32 +181,32 @@ def test_other_labels_are_an_error(function, argument, data):
 def test_columns_of_wide_frames_are_items():
     expected = plain(evaluate_wide())
     assert expected == {"mrr": [1.0, 1 / 3, 0.5]}
-    with pytest.warns(tfr.RankingWarning, match="y_pred was put into the order"):
+    with pytest.warns(trm.RankingWarning, match="y_pred was put into the order"):
         assert plain(evaluate_wide(scores=WIDE_SCORES[[*"cab"]])) == expected
     with pytest.raises(ValueError, match="different labels, such as 'a'"):
         evaluate_wide(scores=WIDE_SCORES.set_axis([*"xbc"], axis=1))
     ids = pd.DataFrame([["b", "a"], ["a", "b"], ["b", "a"]], USERS, ["second", "first"])
     relevant = RELEVANT.to_frame("first")["first"].map(lambda items: items[0])
-    found = tfr.evaluate(relevant.map(lambda item: [item]), ids, ["mrr"], inputs="ids")
+    found = trm.evaluate(relevant.map(lambda item: [item]), ids, ["mrr"], inputs="ids")
     assert found == {"mrr": (1 / 2 + 1 / 2 + 1) / 3}  # columns of ids are ranks
 
 
 def test_repeated_labels_are_matched_in_the_same_order_only():
     repeated = [SCORES.set_axis(["u", "u", "w"]), LABELS.set_axis(["u", "u", "w"])]
     scores, labels = repeated
-    assert tfr.evaluate(labels, scores, ["mrr"]) == {"mrr": 2 / 3}
+    assert trm.evaluate(labels, scores, ["mrr"]) == {"mrr": 2 / 3}
     with pytest.raises(ValueError, match="repeated labels in different orders"):
-        tfr.evaluate(labels, scores.iloc[[2, 0, 1]], ["mrr"])
+        trm.evaluate(labels, scores.iloc[[2, 0, 1]], ["mrr"])
     new = scores.reset_index(drop=True)
-    assert tfr.evaluate(labels, new, ["mrr"]) == {"mrr": 2 / 3}
+    assert trm.evaluate(labels, new, ["mrr"]) == {"mrr": 2 / 3}
 
 
 def test_lists_of_series_are_aligned_by_item():
     labels = [of_user.label for _, of_user in ROWS.groupby("user")]
     in_order = ROWS.sort_values("score")
     scores = [of_user.score for _, of_user in in_order.groupby("user")]
-    with pytest.warns(tfr.RankingWarning, match="by their indexes"):
-        assert tfr.evaluate(labels, scores, ["mrr"]) == {"mrr": 2 / 3}
+    with pytest.warns(trm.RankingWarning, match="by their indexes"):
+        assert trm.evaluate(labels, scores, ["mrr"]) == {"mrr": 2 / 3}
 
 
 def test_lists_may_mix_series_and_arrays():
@@ -218,35 +218,35 @@ def test_lists_may_mix_series_and_arrays():
         labels, scores = zip(*[series, arrays][::order])
         masks = [mask, np.array([True] * 3)][::order]
         for y_true in (labels, [*labels], {"labels": [*labels]}):
-            with pytest.warns(tfr.RankingWarning, match="by their indexes"):
-                assert tfr.evaluate(y_true, [*scores], ["mrr"]) == {"mrr": 1.0}
+            with pytest.warns(trm.RankingWarning, match="by their indexes"):
+                assert trm.evaluate(y_true, [*scores], ["mrr"]) == {"mrr": 1.0}
         for column in (pd.Series, lambda lists: np.fromiter(lists, object, 2)):
             columns = column(labels), column(scores)
-            with pytest.warns(tfr.RankingWarning, match="by their indexes"):
-                assert tfr.evaluate(*columns, ["mrr"]) == {"mrr": 1.0}
-            with pytest.warns(tfr.RankingWarning, match="by their indexes"):
-                assert tfr.explain(*columns, "mrr", query=int(order < 0)).value == 1.0
+            with pytest.warns(trm.RankingWarning, match="by their indexes"):
+                assert trm.evaluate(*columns, ["mrr"]) == {"mrr": 1.0}
+            with pytest.warns(trm.RankingWarning, match="by their indexes"):
+                assert trm.explain(*columns, "mrr", query=int(order < 0)).value == 1.0
         masked = {"labels": [*labels], "mask": masks}
-        with pytest.warns(tfr.RankingWarning, match="by their indexes"):
-            found = tfr.evaluate(masked, [*scores], ["precision@3"], per_query=True)
+        with pytest.warns(trm.RankingWarning, match="by their indexes"):
+            found = trm.evaluate(masked, [*scores], ["precision@3"], per_query=True)
         assert found["precision@3"].tolist()[::order] == [1 / 2, 1 / 3]
 
 
 def test_models_with_query_ids_are_paired_by_these():
     frame = pd.DataFrame({"query": USERS, "mrr": [1.0, 0.5, 0.25]})
     other = frame.iloc[::-1].set_index(pd.Index([5, 6, 7]))
-    (difference,) = tfr.compare({"A": frame, "B": other}).differences
+    (difference,) = trm.compare({"A": frame, "B": other}).differences
     assert (difference.difference, difference.ties) == (0, 3)
     mixed = {"query": frame["query"], "mrr": frame["mrr"].iloc[::-1]}
-    with pytest.warns(tfr.RankingWarning, match="by their indexes"):
-        (difference,) = tfr.compare({"A": frame, "B": mixed}).differences
+    with pytest.warns(trm.RankingWarning, match="by their indexes"):
+        (difference,) = trm.compare({"A": frame, "B": mixed}).differences
     assert difference.ties == 3
 
 
 def test_the_result_is_in_the_order_of_the_first_index():
     new = LABELS.reset_index(drop=True)
-    with pytest.warns(tfr.RankingWarning, match="sample_weight was put into the order"):
-        found = tfr.evaluate(
+    with pytest.warns(trm.RankingWarning, match="sample_weight was put into the order"):
+        found = trm.evaluate(
             new, SCORES, ["mrr"], sample_weight=WEIGHTS.iloc[::-1], per_query=True
         )
     assert found["mrr"].tolist() == FOUND["mrr"]

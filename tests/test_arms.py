@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import scipy.stats
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 RNG = np.random.default_rng(0)
 A, B, C = (RNG.beta(2, 3, number) for number in (80, 120, 50))
@@ -15,7 +15,7 @@ A, B, C = (RNG.beta(2, 3, number) for number in (80, 120, 50))
 
 def arms(*arrays, metric="ndcg@10", **options):
     models = {name: {metric: each} for name, each in zip("ABC", arrays, strict=False)}
-    return tfr.compare(models, paired=False, **options)
+    return trm.compare(models, paired=False, **options)
 
 
 def test_welchs_t_test_is_that_of_scipy():
@@ -31,7 +31,7 @@ def test_welchs_t_test_is_that_of_scipy():
         assert each.queries == len(one) + len(other)
         interval = expected.confidence_interval()
         np.testing.assert_allclose([each.low, each.high], interval, atol=0.01)
-    alone = [tfr.compare({"A": {"ndcg@10": each}}).means[0] for each in (A, B, C)]
+    alone = [trm.compare({"A": {"ndcg@10": each}}).means[0] for each in (A, B, C)]
     assert [each[3:] for each in found.means] == [each[3:] for each in alone]
 
 
@@ -62,16 +62,16 @@ def test_ids_slices_and_excluded_queries():
         values = np.where(np.arange(len(values)) == 2, np.nan, values)
         models[name] = {"query": np.arange(len(values)), "mrr": values}
     by = {query: query % 2 for query in range(120)}
-    found = tfr.compare(models, paired=False, by=by)
+    found = trm.compare(models, paired=False, by=by)
     first = found.differences[0]
     assert (first.slice, first.queries) == ((0,), 98)
     both = models["A"]["mrr"][::2], models["B"]["mrr"][::2]
     expected = scipy.stats.ttest_ind(*both, equal_var=False, nan_policy="omit")
     assert math.isclose(first.p, expected.pvalue)
     named = {name: {**each, "part": each["query"] % 2} for name, each in models.items()}
-    assert tfr.compare(named, paired=False, by="part").differences == found.differences
+    assert trm.compare(named, paired=False, by="part").differences == found.differences
     column = np.concatenate([np.arange(80) % 2, np.arange(120) % 2])
-    assert tfr.compare(models, paired=False, by=column).means == found.means
+    assert trm.compare(models, paired=False, by=column).means == found.means
     assert found.dropped == 0
     worst = found.worst_queries("mrr", "B", number=1)
     assert worst.queries == [int(np.nanargmin(models["B"]["mrr"]))]
@@ -103,10 +103,10 @@ def test_gates_and_weights():
     """Weights of an arm count, as in its mean."""
     assert arms(A, A + 0.2, metric="x").gate("x", "A", policy="better")
     weights = RNG.integers(1, 4, len(B)).astype(float)
-    weighted = tfr.QueryValues({"x": B}, {"x": weights})
-    found = tfr.compare({"A": {"x": A}, "B": weighted}, paired=False)
+    weighted = trm.QueryValues({"x": B}, {"x": weights})
+    found = trm.compare({"A": {"x": A}, "B": weighted}, paired=False)
     (difference,) = found.differences
-    alone = tfr.compare({"B": weighted}).means[0]
+    alone = trm.compare({"B": weighted}).means[0]
     np.testing.assert_allclose(found.means[1][3:], alone[3:], rtol=1e-12)
     error = math.hypot(scipy.stats.sem(A), alone.standard_error)
     assert math.isclose(difference.standard_error, error)
@@ -127,7 +127,7 @@ def test_coverage(names, numbers):
     for arm, name, number in zip("AB", names, numbers, strict=True):
         values = interval_coverage.MODELS[name](rng, (number, 2000))
         models[arm] = interval_coverage.model_of(values, np.ones_like(values))
-    found = tfr.compare(models, paired=False).differences
+    found = trm.compare(models, paired=False).differences
     one, other = map(interval_coverage.true_mean, names)
     assert 0.93 <= interval_coverage.covers(found, other - one) <= 0.99
 
@@ -148,7 +148,7 @@ def test_queries_needed_for_each_arm(numbers, difference):
             arm: dict(zip(names, each, strict=True))
             for arm, each in zip("AB", samples, strict=True)
         }
-        return tfr.compare(models, paired=False, correction=None).differences
+        return trm.compare(models, paired=False, correction=None).differences
 
     needed = np.mean([each.queries_needed(difference) for each in drawn(*numbers, 50)])
     exact = (1.959964 + 0.841621) ** 2 * (0.2**2 + 0.4**2) / difference**2

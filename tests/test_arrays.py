@@ -13,7 +13,7 @@ from cases import (
 from helpers import XLA, metrics_with_ties, run_as, run_eagerly
 from operations import CALLS, require_what_numpy_computes
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 import tfrankmetrics.arrays as xp
 
 
@@ -45,8 +45,8 @@ def test_numpy_and_tensorflow_give_the_same_values(names, kind):
     objects = [case.metric(3, name=str(case)) for case in cases_of_metrics(names)]
     labels, scores, options = lists_with(kind, objects[0].declaration.name)
     with run_eagerly():
-        found = tfr.evaluate(labels, scores, objects, per_query=True, **options)
-        expected = tfr.evaluate(
+        found = trm.evaluate(labels, scores, objects, per_query=True, **options)
+        expected = trm.evaluate(
             tf.constant(labels), tf.constant(scores), objects, per_query=True, **options
         )
     for name, values in expected.items():
@@ -59,9 +59,9 @@ def test_numpy_and_tensorflow_break_ties_alike(ties):
     labels, scores = random_lists(5, queries=25, size=15, ties=True)
     objects = metrics_with_ties(LABEL_METRICS, ties)
     with run_eagerly():
-        found = tfr.evaluate(labels, scores, objects, per_query=True)
+        found = trm.evaluate(labels, scores, objects, per_query=True)
         labels = tf.constant(labels)
-        expected = tfr.evaluate(labels, scores, objects, per_query=True)
+        expected = trm.evaluate(labels, scores, objects, per_query=True)
     for name, values in expected.items():
         np.testing.assert_allclose(found[name], values, 1e-13, err_msg=name)
 
@@ -75,8 +75,8 @@ def test_numpy_and_tensorflow_read_the_same_dtypes(dtype):
     labels = tf.cast(np.maximum(labels, 0), dtype)
     scores = tf.cast(9 * scores + 99, dtype)
     names = ["ndcg", "map@3", "tied@5", "arp"]
-    found = tfr.evaluate(labels.numpy(), scores.numpy(), names)
-    assert found == pytest.approx(tfr.evaluate(labels, scores, names), rel=1e-13)
+    found = trm.evaluate(labels.numpy(), scores.numpy(), names)
+    assert found == pytest.approx(trm.evaluate(labels, scores, names), rel=1e-13)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
@@ -85,8 +85,8 @@ def test_denormal_numbers_are_zero_in_both_libraries(dtype):
     labels = np.array([[0, tiny / 4, tiny, 1]], dtype)
     scores = np.array([[tiny, 0, tiny / 4, -tiny / 4]], dtype)
     names = ["dcg", "ndcg", "tied@4", "arp"]
-    found = tfr.evaluate(labels, scores, names, gain="linear")
-    expected = tfr.evaluate(tf.constant(labels), scores, names, gain="linear")
+    found = trm.evaluate(labels, scores, names, gain="linear")
+    expected = trm.evaluate(tf.constant(labels), scores, names, gain="linear")
     assert found == pytest.approx(expected, rel=1e-13)
     assert found["tied@4"] == 1
 
@@ -108,7 +108,7 @@ def test_the_arguments_decide_which_library_computes(labels, kind):
         received.append(values)
         return values
 
-    tfr.evaluate(labels, labels, ["dcg"], gain=gain)
+    trm.evaluate(labels, labels, ["dcg"], gain=gain)
     assert received
     assert all(isinstance(values, kind) for values in received)
 
@@ -126,7 +126,7 @@ def test_numpy_computes_ids_and_catalogs(relevant, other, inputs):
 
     for relevant_ids, kind in ((relevant, np.ndarray), (tf.constant(relevant), None)):
         received.clear()
-        tfr.evaluate(relevant_ids, other, ["dcg"], inputs=inputs, discount=discount)
+        trm.evaluate(relevant_ids, other, ["dcg"], inputs=inputs, discount=discount)
         assert all((each is np.ndarray) == (kind is not None) for each in received)
 
 
@@ -137,10 +137,10 @@ def test_a_table_is_computed_by_numpy_and_a_metric_object_by_tensorflow():
         received.append(type(values))
         return values
 
-    tfr.evaluate_rows([1, 1], [1, 0], [0.5, 0.2], ["dcg"], gain=gain)
+    trm.evaluate_rows([1, 1], [1, 0], [0.5, 0.2], ["dcg"], gain=gain)
     assert {*received} == {np.ndarray}
     received.clear()
-    tfr.DCG(gain=gain).update_state([[1, 0]], [[0.5, 0.2]])
+    trm.DCG(gain=gain).update_state([[1, 0]], [[0.5, 0.2]])
     assert all(issubclass(kind, tf.Tensor) for kind in received)
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from keras_backend import IS_KERAS_3, IS_TENSORFLOW, close, keras
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 if not IS_KERAS_3:
     pytest.skip("Keras 2 has one backend", allow_module_level=True)
@@ -85,8 +85,8 @@ def fit_with(callback, model):
 def test_evaluate_lists_of_arrays():
     by = {"half": ["a"] * 12 + ["b"] * 12}
     model = list_model()
-    found = fit_with(tfr.EvaluateLists(X, LABELS, NAMES, by=by), model)
-    expected = tfr.evaluate(LABELS, scores_of(model), NAMES, by=by)
+    found = fit_with(trm.EvaluateLists(X, LABELS, NAMES, by=by), model)
+    expected = trm.evaluate(LABELS, scores_of(model), NAMES, by=by)
     for name in NAMES:
         assert found[name] == close(expected.whole[name])
         assert found[f"{name}/half:b"] == close(expected["b"][name])
@@ -97,10 +97,10 @@ def test_evaluate_lists_of_arrays():
 def test_evaluate_lists_of_batches(source, weights):
     model = list_model()
     found = fit_with(
-        tfr.EvaluateLists(source(X, LABELS, *weights), metrics=NAMES), model
+        trm.EvaluateLists(source(X, LABELS, *weights), metrics=NAMES), model
     )
     given = {"sample_weight": WEIGHTS} if weights else {}
-    assert found == close(tfr.evaluate(LABELS, scores_of(model), NAMES, **given))
+    assert found == close(trm.evaluate(LABELS, scores_of(model), NAMES, **given))
 
 
 @pytest.mark.parametrize("in_batches", [False, True])
@@ -109,15 +109,15 @@ def test_evaluate_lists_with_a_mask_of_keras(in_batches):
     x[:, 5:] = 0
     model = list_model(mask=True)
     arguments = (Lists(x, labels),) if in_batches else (x, labels)
-    found = fit_with(tfr.EvaluateLists(*arguments, metrics=NAMES), model)
+    found = fit_with(trm.EvaluateLists(*arguments, metrics=NAMES), model)
     is_item = np.any(x != 0, axis=2)
-    expected = tfr.evaluate(labels, scores_of(model, x), NAMES, mask=is_item)
+    expected = trm.evaluate(labels, scores_of(model, x), NAMES, mask=is_item)
     assert found == close(expected)
 
 
 def test_evaluate_lists_by_step():
     model = list_model()
-    callback = tfr.EvaluateLists(X, LABELS, ["mrr"], every=2, unit="steps")
+    callback = trm.EvaluateLists(X, LABELS, ["mrr"], every=2, unit="steps")
     found = fit_with(callback, model)
     assert found.keys() == {"mrr"}
     assert 0 < found["mrr"] < 1
@@ -137,7 +137,7 @@ def test_a_shuffled_loader_raises():
     ]
     for each in loaders:
         with pytest.raises(ValueError, match="with shuffle=True or the sampler"):
-            tfr.EvaluateLists(each, metrics=["mrr"], by=["a"] * QUERIES)
+            trm.EvaluateLists(each, metrics=["mrr"], by=["a"] * QUERIES)
 
 
 def test_batches_in_named_tuples():
@@ -148,8 +148,8 @@ def test_batches_in_named_tuples():
             return Batch(*super().__getitem__(number))
 
     model = list_model()
-    found = fit_with(tfr.EvaluateLists(Named(X, LABELS), metrics=["mrr"]), model)
-    assert found == close(tfr.evaluate(LABELS, scores_of(model), ["mrr"]))
+    found = fit_with(trm.EvaluateLists(Named(X, LABELS), metrics=["mrr"]), model)
+    assert found == close(trm.evaluate(LABELS, scores_of(model), ["mrr"]))
 
 
 class Rows(Lists):
@@ -164,10 +164,10 @@ def test_evaluate_rows(source):
     model.compile("sgd", "mse")
     x, clicks = X[:, 0], (LABELS[:, 0] > 0).astype("float32")
     users = np.arange(QUERIES) % 5
-    callback = tfr.EvaluateRows(source(x), clicks, users, ["ndcg@2", "auc"])
+    callback = trm.EvaluateRows(source(x), clicks, users, ["ndcg@2", "auc"])
     history = model.fit(x, clicks, callbacks=[callback], verbose=0).history
     scores = model.predict(x, verbose=0)[:, 0]
-    expected = tfr.evaluate_rows(users, clicks, scores, ["ndcg@2", "auc"])
+    expected = trm.evaluate_rows(users, clicks, scores, ["ndcg@2", "auc"])
     assert {k: history[f"val_{k}"][0] for k in expected} == close(expected)
 
 
@@ -183,7 +183,7 @@ def test_evaluate_retrieval(source):
     model.compile("sgd", "mse")
     x, y = X[:, 0] + RNG.normal(size=(QUERIES, 4)).astype("float32"), X[:, 1]
     relevant = RNG.integers(0, QUERIES, QUERIES)
-    callback = tfr.EvaluateRetrieval(
+    callback = trm.EvaluateRetrieval(
         source(x),
         source(y),
         relevant,
@@ -193,7 +193,7 @@ def test_evaluate_retrieval(source):
     )
     history = model.fit([x, y], LABELS[:, 0], callbacks=[callback], verbose=0).history
     product = users.predict(x, verbose=0) @ items.predict(y, verbose=0).T
-    expected = tfr.evaluate(relevant, product, ["mrr", "ndcg@3"], inputs="catalog")
+    expected = trm.evaluate(relevant, product, ["mrr", "ndcg@3"], inputs="catalog")
     assert {k: history[f"val_{k}"][0] for k in expected} == close(expected)
 
 
@@ -221,11 +221,11 @@ TOWERS = {
 def test_towers_that_do_not_take_training(name):
     make, inputs = TOWERS[name]
     tower = make()
-    found = tfr.evaluate_retrieval(
+    found = trm.evaluate_retrieval(
         inputs, inputs, [0, 1, 2, 3], ["mrr"], query_tower=tower, candidate_tower=tower
     )
     vectors = np.asarray(keras.ops.convert_to_numpy(tower(inputs)))
-    expected = tfr.evaluate_retrieval(vectors, vectors, [0, 1, 2, 3], ["mrr"])
+    expected = trm.evaluate_retrieval(vectors, vectors, [0, 1, 2, 3], ["mrr"])
     assert found == close(expected)
 
 
@@ -233,9 +233,9 @@ def test_evaluate_lists_of_a_model_that_does_not_take_training():
     model = Doubled()
     model.compile("sgd", "mse")
     labels = np.repeat(LABELS[..., np.newaxis], 3, axis=2)
-    callback = tfr.EvaluateLists(X[:, 0], np.abs(LABELS[:, :3]), ["ndcg"])
+    callback = trm.EvaluateLists(X[:, 0], np.abs(LABELS[:, :3]), ["ndcg"])
     found = model.fit(X[:, 0], labels[:, 0], callbacks=[callback], verbose=0).history
-    expected = tfr.evaluate(
+    expected = trm.evaluate(
         np.abs(LABELS[:, :3]), model.predict(X[:, 0], verbose=0), ["ndcg"]
     )
     assert found["val_ndcg"][0] == close(expected["ndcg"])
@@ -262,7 +262,7 @@ def test_towers_of_another_model_are_a_warning(are_built):
 
     def fit(towers):
         model.compile("sgd", "mse")
-        callback = tfr.EvaluateRetrieval(
+        callback = trm.EvaluateRetrieval(
             np.arange(5),
             np.arange(5),
             [0, 1, 2, 3, 4],
@@ -272,9 +272,9 @@ def test_towers_of_another_model_are_a_warning(are_built):
         )
         model.fit(pairs, clicks, callbacks=[callback], epochs=2, verbose=0)
 
-    with pytest.warns(tfr.RankingWarning, match="without any of its weights") as caught:
+    with pytest.warns(trm.RankingWarning, match="without any of its weights") as caught:
         fit(other)
-    assert sum(each.category is tfr.RankingWarning for each in caught) == 1
+    assert sum(each.category is trm.RankingWarning for each in caught) == 1
     fit(model)  # the pattern of the guide
 
 
@@ -286,9 +286,9 @@ def test_evaluate_retrieval_with_a_score():
         both = keras.ops.matmul(queries, keras.ops.transpose(candidates))
         return keras.ops.tanh(both / 10)
 
-    found = tfr.evaluate_retrieval(
+    found = trm.evaluate_retrieval(
         queries, candidates.astype("float32"), relevant, ["mrr"], score=score
     )
     scores = np.tanh(queries @ candidates.T / 10)
-    expected = tfr.evaluate(relevant, scores, ["mrr"], inputs="catalog")
+    expected = trm.evaluate(relevant, scores, ["mrr"], inputs="catalog")
     assert found == close(expected)

@@ -8,13 +8,13 @@ import pytest
 import tensorflow as tf
 from helpers import IS_KERAS_3
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics.keras.backends import library_of_metrics
 
 
 def test_the_error_in_tensorflow_model_analysis():
     with pytest.raises(TypeError, match=r"of Keras 2 only. Received: NDCG.*eval_conf"):
-        tfr.NDCG().computations()
+        trm.NDCG().computations()
 
 
 @pytest.mark.slow("starts a process that imports Keras")
@@ -49,6 +49,6 @@ def test_a_keras_2_metric_in_a_keras_3_model_raises():
     import keras
 
     model = keras.Sequential([keras.Input((3,)), keras.layers.Dense(3)])
-    model.compile(loss="mse", metrics=[tfr.NDCG()])
+    model.compile(loss="mse", metrics=[trm.NDCG()])
     with pytest.raises(RuntimeError, match="the model is one of Keras 3"):
         model.evaluate(tf.ones((2, 3)), tf.ones((2, 3)), verbose=0)

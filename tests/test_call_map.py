@@ -7,10 +7,10 @@ import sys
 import numpy as np
 import pytest
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 ROOT = pathlib.Path(__file__).parent.parent
-PACKAGE = str(pathlib.Path(tfr.__file__).parent)
+PACKAGE = str(pathlib.Path(trm.__file__).parent)
 TEXT = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 # Lines such as "evaluate    request.read_request, labels.read_labels, ...".
 MAP = {
@@ -25,32 +25,32 @@ QUERIES, VECTORS = np.eye(2, 3), np.eye(3)
 
 
 def update_state():
-    tfr.NDCG(k=2).update_state(np.array(LABELS), np.array(SCORES))
+    trm.NDCG(k=2).update_state(np.array(LABELS), np.array(SCORES))
 
 
 def result():
-    metric = tfr.NDCG(k=2)
+    metric = trm.NDCG(k=2)
     metric.update_state(np.array(LABELS), np.array(SCORES))
     return metric.result
 
 
 def compare():
     models = {
-        name: tfr.evaluate(LABELS * 5, np.random.default_rng(seed).random((10, 3)), ["ndcg@2"], per_query=True)
+        name: trm.evaluate(LABELS * 5, np.random.default_rng(seed).random((10, 3)), ["ndcg@2"], per_query=True)
         for seed, name in enumerate(["a", "b"])
     }  # fmt: skip
-    return lambda: tfr.compare(models)
+    return lambda: trm.compare(models)
 
 
 CALLS = {
-    "evaluate": lambda: tfr.evaluate(LABELS, SCORES, ["ndcg@2"]),
-    "evaluate_rows": lambda: tfr.evaluate_rows([1, 1, 2], [1, 0, 1], [0.1, 0.2, 0.3], ["ndcg@2"]),
-    "evaluate_run": lambda: tfr.evaluate_run(QRELS, RUN, ["ndcg@2"]),
-    "update": lambda: tfr.Accumulator(["ndcg@2"]).update(LABELS, SCORES),
+    "evaluate": lambda: trm.evaluate(LABELS, SCORES, ["ndcg@2"]),
+    "evaluate_rows": lambda: trm.evaluate_rows([1, 1, 2], [1, 0, 1], [0.1, 0.2, 0.3], ["ndcg@2"]),
+    "evaluate_run": lambda: trm.evaluate_run(QRELS, RUN, ["ndcg@2"]),
+    "update": lambda: trm.Accumulator(["ndcg@2"]).update(LABELS, SCORES),
     "update_state": update_state,
     "result": result(),
-    "evaluate_retrieval": lambda: tfr.evaluate_retrieval(QUERIES, VECTORS, [0, 1], ["ndcg@2"]),
-    "explain": lambda: tfr.explain(LABELS, SCORES, "ndcg@2"),
+    "evaluate_retrieval": lambda: trm.evaluate_retrieval(QUERIES, VECTORS, [0, 1], ["ndcg@2"]),
+    "explain": lambda: trm.explain(LABELS, SCORES, "ndcg@2"),
     "compare": compare(),
 }  # fmt: skip
 

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 import tensorflow as tf
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 RNG = np.random.default_rng(0)
 ROWS = 60
@@ -53,12 +53,12 @@ class Recorder(tf.keras.callbacks.Callback):
 
 
 def rows_by_user(metrics=("mrr",), queries=USERS, **arguments):
-    return tfr.EvaluateRows(X, CLICKS, queries, [*metrics], **arguments)
+    return trm.EvaluateRows(X, CLICKS, queries, [*metrics], **arguments)
 
 
 def values_of_rows(model, metrics, **arguments):
     scores = model.predict(X, verbose=0)[:, 0]
-    return tfr.evaluate_rows(USERS, CLICKS, scores, metrics, **arguments)
+    return trm.evaluate_rows(USERS, CLICKS, scores, metrics, **arguments)
 
 
 def test_rows_are_evaluated_by_query_after_each_epoch():
@@ -75,7 +75,7 @@ def test_two_sources_of_one_key_may_have_the_same_value():
     assert "val_mrr" in fit(row_model(), [rows_by_user(), rows_by_user()])
     nothing = np.zeros(len(CLICKS))
     callbacks = [
-        tfr.EvaluateRows(X, nothing, USERS, ["mrr"], empty="skip") for _ in range(2)
+        trm.EvaluateRows(X, nothing, USERS, ["mrr"], empty="skip") for _ in range(2)
     ]
     assert np.isnan(fit(row_model(), callbacks)["val_mrr"]).all()
     others = rows_by_user(queries=LANGUAGES, prefix="dev_")
@@ -98,8 +98,8 @@ def test_two_sources_of_one_key_are_an_error(one, other):
 
 @pytest.mark.parametrize("prefix", ["val_", ""])
 def test_a_metric_in_compile_is_a_source_too(prefix):
-    model = list_model(metrics=[tfr.RankingMetrics(["ndcg"])])
-    lists = tfr.EvaluateLists(
+    model = list_model(metrics=[trm.RankingMetrics(["ndcg"])])
+    lists = trm.EvaluateLists(
         LISTS, LABELS[:, ::-1], ["ndcg"], unit="steps", prefix=prefix
     )
     with pytest.raises(ValueError, match="must have one source"):
@@ -108,20 +108,20 @@ def test_a_metric_in_compile_is_a_source_too(prefix):
 
 @pytest.mark.parametrize("when", [{"every": 3}, {"every": 3, "unit": "steps"}])
 def test_a_repeated_value_leaves_that_of_a_metric_in_compile(when):
-    model = list_model(metrics=[tfr.RankingMetrics(["ndcg"])], loss="mse")
-    lists = tfr.EvaluateLists(LISTS, LABELS, ["ndcg", "mrr"], **when)
+    model = list_model(metrics=[trm.RankingMetrics(["ndcg"])], loss="mse")
+    lists = trm.EvaluateLists(LISTS, LABELS, ["ndcg", "mrr"], **when)
     data = {"validation_data": (LISTS, LABELS), "epochs": 5}
     found = model.fit(
         LISTS, LABELS, callbacks=[lists], batch_size=1, verbose=0, **data
     ).history
-    expected = tfr.evaluate(LABELS, model.predict(LISTS, verbose=0), ["ndcg"])
+    expected = trm.evaluate(LABELS, model.predict(LISTS, verbose=0), ["ndcg"])
     assert found["val_ndcg"][-1] == pytest.approx(expected["ndcg"], rel=1e-6)
     assert len(found["val_mrr"]) == 5
 
 
 def test_the_numbers_of_queries_have_one_source_too():
     once, twice = (
-        tfr.EvaluateLists(LISTS[of], LABELS[of], ["mrr"], num_queries=True)
+        trm.EvaluateLists(LISTS[of], LABELS[of], ["mrr"], num_queries=True)
         for of in ([0, 1], [0, 1, 0, 1])
     )
     with pytest.raises(ValueError, match=r"val_num_queries=4 from .*, and 2"):
@@ -182,7 +182,7 @@ def test_slices_weights_and_numbers_of_queries():
 
 def test_slices_that_are_the_same_text_are_an_error():
     of_lists = np.array([None, "None"] * 4, object)
-    callback = tfr.EvaluateLists(LISTS, LABELS, ["mrr"], by={"l": of_lists})
+    callback = trm.EvaluateLists(LISTS, LABELS, ["mrr"], by={"l": of_lists})
     with pytest.raises(ValueError, match="Received twice: 'l:None'"):
         fit(list_model(), [callback], LISTS, LABELS)
 
@@ -196,21 +196,21 @@ def test_the_mask_of_keras_leaves_steps_out(run_eagerly, batch_size):
     embedded = tf.keras.layers.Embedding(7, 4, mask_zero=True)(inputs)
     model = tf.keras.Model(inputs, tf.keras.layers.Dense(7)(embedded))
     loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
-    metric = tfr.RankingMetrics(["mrr"], inputs="catalog")
+    metric = trm.RankingMetrics(["mrr"], inputs="catalog")
     model.compile("sgd", loss, metrics=[metric], run_eagerly=run_eagerly)
     dataset = tf.data.Dataset.from_tensor_slices(data).batch(4)
     arguments = {"metrics": ["mrr"], "inputs": "catalog"}
     callbacks = [
-        tfr.EvaluateLists(dataset, prefix="dataset_", **arguments),
-        tfr.EvaluateLists(*data, prefix="arrays_", batch_size=batch_size, **arguments),
+        trm.EvaluateLists(dataset, prefix="dataset_", **arguments),
+        trm.EvaluateLists(*data, prefix="arrays_", batch_size=batch_size, **arguments),
     ]
     history = fit(model, callbacks, *data, epochs=1, validation_data=data)
     scores = model.predict(sequences, verbose=0)
     counted = np.where(is_step, data[1], -1)
-    expected = tfr.evaluate(counted, scores, **arguments)["mrr"]
+    expected = trm.evaluate(counted, scores, **arguments)["mrr"]
     for prefix in ("val_", "dataset_", "arrays_"):
         assert history[f"{prefix}mrr"] == pytest.approx([expected], rel=1e-5), prefix
-    without = tfr.evaluate(data[1], scores, **arguments)["mrr"]
+    without = trm.evaluate(data[1], scores, **arguments)["mrr"]
     assert without != pytest.approx(expected, rel=1e-3)
 
 
@@ -221,10 +221,10 @@ def test_groups_of_sorted_rows_and_columns_of_a_frame():
     names, columns = ["mrr"], {"data": table, "by": ["language"]}
     callbacks = [
         rows_by_user(),
-        tfr.EvaluateRows(
+        trm.EvaluateRows(
             X[order], CLICKS[order], None, names, groups=groups, prefix="groups_"
         ),
-        tfr.EvaluateRows(X, "click", "user", names, prefix="names_", **columns),
+        trm.EvaluateRows(X, "click", "user", names, prefix="names_", **columns),
     ]
     history = fit(row_model(), callbacks)
     assert history["val_mrr"] == pytest.approx(history["groups_mrr"], rel=1e-12)
@@ -245,7 +245,7 @@ def test_one_of_several_outputs():
     targets = {"click": CLICKS[:, np.newaxis], "buy": CLICKS[:, np.newaxis]}
     history = fit(model, [rows_by_user(output="buy")], X, targets)
     scores = model.predict(X, verbose=0)["buy"][:, 0]
-    expected = tfr.evaluate_rows(USERS, CLICKS, scores, ["mrr"])
+    expected = trm.evaluate_rows(USERS, CLICKS, scores, ["mrr"])
     assert history["val_mrr"][-1] == pytest.approx(expected["mrr"])
     for output in (None, "like"):
         with pytest.raises(ValueError, match="must name one output of the model"):
@@ -285,22 +285,22 @@ def test_a_dataset_of_batches_of_different_widths(run_eagerly):
     model = list_model(run_eagerly=run_eagerly)
     widths = [labels.shape[1] for _, labels, _ in padded_lists(WEIGHTS)]
     assert widths == [5, 4, 3]
-    names = ["ndcg@3", "mrr", tfr.OrderedPairAccuracy(), "judged@2"]
+    names = ["ndcg@3", "mrr", trm.OrderedPairAccuracy(), "judged@2"]
     arguments = {"num_queries": True, "gain": "linear"}
     by = {"language": ["de", "en"] * 4, "market": ["x"] * 5 + ["y"] * 3}
-    whole = tfr.EvaluateLists(padded_lists(WEIGHTS), metrics=names, **arguments)
-    with pytest.warns(tfr.RankingWarning, match="`judged` requires a mask"):
+    whole = trm.EvaluateLists(padded_lists(WEIGHTS), metrics=names, **arguments)
+    with pytest.warns(trm.RankingWarning, match="`judged` requires a mask"):
         history = fit(model, [whole], LISTS, LABELS)
     scores = scores_of_lists(model)
     arguments["sample_weight"] = WEIGHTS
-    with pytest.warns(tfr.RankingWarning):
-        expected = tfr.evaluate(RAGGED, scores, names, **arguments)
+    with pytest.warns(trm.RankingWarning):
+        expected = trm.evaluate(RAGGED, scores, names, **arguments)
     for name, value in expected.items():
         assert history[f"val_{name}"][-1] == pytest.approx(value, rel=1e-6)
-    sliced = tfr.EvaluateLists(padded_lists(WEIGHTS), metrics=["mrr"], by=by)
+    sliced = trm.EvaluateLists(padded_lists(WEIGHTS), metrics=["mrr"], by=by)
     history = fit(model, [sliced], LISTS, LABELS)
     scores = scores_of_lists(model)
-    expected = tfr.evaluate(RAGGED, scores, ["mrr"], by=by, sample_weight=WEIGHTS)
+    expected = trm.evaluate(RAGGED, scores, ["mrr"], by=by, sample_weight=WEIGHTS)
     assert history["val_mrr"][-1] == pytest.approx(expected.whole["mrr"], rel=1e-6)
     for (language, market), values in expected.items():
         key = f"val_mrr/language:{language}/market:{market}"
@@ -308,14 +308,14 @@ def test_a_dataset_of_batches_of_different_widths(run_eagerly):
 
 
 def assert_values_of_lists(model, history, names, prefix="val_"):
-    for name, value in tfr.evaluate(RAGGED, scores_of_lists(model), names).items():
+    for name, value in trm.evaluate(RAGGED, scores_of_lists(model), names).items():
         assert history[f"{prefix}{name}"][-1] == pytest.approx(value, rel=1e-6)
 
 
 def test_a_dataset_that_is_shuffled_each_time():
     shuffled = padded_lists(shuffle=8)
     assert next(iter(shuffled))[1].numpy().tolist() != LABELS[:3].tolist()
-    callback = tfr.EvaluateLists(shuffled, metrics=["ndcg@3", "mrr"])
+    callback = trm.EvaluateLists(shuffled, metrics=["ndcg@3", "mrr"])
     model = list_model()
     history = fit(model, [callback], LISTS, LABELS, epochs=4)
     assert_values_of_lists(model, history, ["ndcg@3", "mrr"])
@@ -327,7 +327,7 @@ def test_a_dataset_with_ragged_labels_and_one_with_masks():
     of_labels = {"ragged_": ragged, "masked_": {"labels": LABELS, "mask": mask}}
     names = ["ndcg", "auc"]
     callbacks = [
-        tfr.EvaluateLists(
+        trm.EvaluateLists(
             tf.data.Dataset.from_tensor_slices((LISTS, labels)).batch(3),
             metrics=names,
             prefix=prefix,
@@ -347,11 +347,11 @@ def test_one_output_of_a_dataset_of_several():
     x = LISTS[:, 0]
     dataset = tf.data.Dataset.from_tensor_slices((x, ids, weights)).batch(3)
     arguments = {"metrics": ["mrr"], "inputs": "catalog"}
-    callback = tfr.EvaluateLists(dataset, output="buy", **arguments)
+    callback = trm.EvaluateLists(dataset, output="buy", **arguments)
     targets = {name: np.eye(7)[of] for name, of in ids.items()}
     history = fit(model, [callback], x, targets)
     scores = model.predict(x, verbose=0)["buy"]
-    expected = tfr.evaluate(
+    expected = trm.evaluate(
         ids["buy"], scores, sample_weight=weights["buy"], **arguments
     )
     assert history["val_mrr"][-1] == pytest.approx(expected["mrr"], rel=1e-6)
@@ -369,7 +369,7 @@ def test_a_dataset_on_replicas_or_in_steps_per_execution(replicas, steps):
     with tf.distribute.MirroredStrategy(devices).scope():
         model = tf.keras.Sequential([tf.keras.layers.Dense(1)])
         model.compile("sgd", "mse", steps_per_execution=steps)
-    callback = tfr.EvaluateLists(padded_lists(), metrics=["mrr"])
+    callback = trm.EvaluateLists(padded_lists(), metrics=["mrr"])
     dataset = tf.data.Dataset.from_tensor_slices((LISTS, LABELS[..., None])).batch(2)
     history = model.fit(
         dataset, epochs=2, shuffle=False, verbose=0, callbacks=[callback]
@@ -400,14 +400,14 @@ BATCHES = tf.data.Dataset.from_tensor_slices((LISTS, LABELS)).batch(4)
 )
 def test_datasets_that_cannot_be_evaluated(arguments, message):
     with pytest.raises(ValueError, match=message):
-        tfr.EvaluateLists(metrics=["mrr"], **arguments)
+        trm.EvaluateLists(metrics=["mrr"], **arguments)
 
 
 def test_datasets_that_turn_out_to_be_unfit():
-    too_few = tfr.EvaluateLists(BATCHES, metrics=["mrr"], by=["a"] * 7)
+    too_few = trm.EvaluateLists(BATCHES, metrics=["mrr"], by=["a"] * 7)
     with pytest.raises(ValueError, match="7 values of 'slice' for 8 queries"):
         fit(list_model(), [too_few], LISTS, LABELS)
-    empty = tfr.EvaluateLists(BATCHES.take(0), metrics=["mrr"])
+    empty = trm.EvaluateLists(BATCHES.take(0), metrics=["mrr"])
     with pytest.raises(ValueError, match="at least one batch"):
         fit(list_model(), [empty], LISTS, LABELS)
 
@@ -434,7 +434,7 @@ SHUFFLED = tf.data.Dataset.from_tensor_slices(X).shuffle(99).batch(10)
 def test_mistakes_raise_before_the_training(change, message):
     given = {"x": X, "labels": CLICKS, "query_ids": USERS, "metrics": ["mrr"]}
     with pytest.raises(ValueError, match=message):
-        tfr.EvaluateRows(**{**given, **change})
+        trm.EvaluateRows(**{**given, **change})
 
 
 def test_a_model_of_lists_is_refused_for_rows():
@@ -470,12 +470,12 @@ def test_steps_are_batches_also_in_steps_per_execution(
 
 def test_one_callback_evaluates_each_model_that_it_is_passed_to():
     batches = tf.data.Dataset.from_tensor_slices((LISTS, LABELS)).batch(3)
-    callback = tfr.EvaluateLists(batches, metrics=["ndcg"])
+    callback = trm.EvaluateLists(batches, metrics=["ndcg"])
     for seed in (0, 1):
         model = list_model()
         model.build((None, 5, 3))
         model.set_weights([RNG.normal(size=(3, 1)), np.zeros(1)])
         history = fit(model, [callback], LISTS, LABELS[..., None] + 0.0, epochs=1)
         scores = model.predict(LISTS, verbose=0)[..., 0]
-        expected = tfr.evaluate(LABELS, scores, ["ndcg"])["ndcg"]
+        expected = trm.evaluate(LABELS, scores, ["ndcg"])["ndcg"]
         assert history["val_ndcg"] == [pytest.approx(expected, rel=1e-6)], seed

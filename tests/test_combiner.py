@@ -11,7 +11,7 @@ from unittest import mock
 import numpy as np
 import pytest
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics.compute.combiner import exact_sums_of, means_and_number
 
 
@@ -67,7 +67,7 @@ def test_sums_that_overflow_raise():
 
 def test_copies_of_measures_are_equal():
     """Declarations are equal by identity, and workers receive pickled measures."""
-    for metric in (tfr.NDCG(k=10, gain="linear"), tfr.MeanAveragePrecision()):
+    for metric in (trm.NDCG(k=10, gain="linear"), trm.MeanAveragePrecision()):
         measure = metric.measure
         assert copy.deepcopy(measure) == measure
         assert pickle.loads(pickle.dumps(measure)) == measure
@@ -80,4 +80,4 @@ def test_without_beam_the_import_says_what_to_install():
     ):
         sys.modules.pop("tfrankmetrics.beam", None)
         importlib.import_module("tfrankmetrics.beam")
-    assert not hasattr(tfr, "beam")
+    assert not hasattr(trm, "beam")

@@ -15,7 +15,7 @@ import sys
 import pandas as pd
 import pytest
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics.__main__ import main
 
 QRELS = "1 0 a 1\n1 0 b 0\n2 0 a 1\n# a comment\n3 0 x 2\n"
@@ -93,10 +93,10 @@ def test_trec_eval_leaves_out_queries_without_predictions(capsys):
 def test_several_runs_are_compared(capsys):
     def compared(slices=None, **arguments):
         values = {
-            name: tfr.evaluate_run("qrels", name, ["map"], per_query=True, by=slices)
+            name: trm.evaluate_run("qrels", name, ["map"], per_query=True, by=slices)
             for name in ("one", "two")
         }
-        return tfr.compare(values, **arguments)
+        return trm.compare(values, **arguments)
 
     files = "qrels", "one", "two", "-m", "map"
     _, out, err = run(capsys, *files)
@@ -174,7 +174,7 @@ def test_the_worst_queries_of_each_run(capsys):
 
 
 def test_one_query_of_each_run_is_explained(capsys):
-    expected = tfr.explain_run("qrels", "one", "map", "1")
+    expected = trm.explain_run("qrels", "one", "map", "1")
     _, out, _ = run(capsys, "qrels", "one", "-m", "map", "--explain", "1")
     assert out == f"{expected!r}\n"
     arguments = "qrels", "one", "two", "-m", "map", "--explain", "1"
@@ -401,12 +401,12 @@ def test_the_test_and_the_correction_are_those_of_compare(capsys):
 
 MODELS = {"a": {"map": [0.0, 1.0]}, "b": {"map": [1.0, 0.5]}}
 CHOICES = {
-    "--test": lambda choice: tfr.compare(MODELS, test=choice),
-    "--correction": lambda choice: tfr.compare(MODELS, correction=choice),
-    "--pairs": lambda choice: tfr.compare(MODELS, pairs=choice),
-    "--unpaired": lambda choice: tfr.compare(MODELS, unpaired=choice),
-    "--gate": lambda choice: tfr.compare(MODELS).gate("map", "a", policy=choice),
-    "--missing-queries": lambda choice: tfr.evaluate_run(
+    "--test": lambda choice: trm.compare(MODELS, test=choice),
+    "--correction": lambda choice: trm.compare(MODELS, correction=choice),
+    "--pairs": lambda choice: trm.compare(MODELS, pairs=choice),
+    "--unpaired": lambda choice: trm.compare(MODELS, unpaired=choice),
+    "--gate": lambda choice: trm.compare(MODELS).gate("map", "a", policy=choice),
+    "--missing-queries": lambda choice: trm.evaluate_run(
         {}, {}, ["map"], missing_queries=choice
     ),
 }
@@ -430,12 +430,12 @@ def test_people_correct_a_judge(capsys, tmp_path):
 
     def values(qrels, names, **options):
         return {
-            name: tfr.evaluate_run(qrels, name, ["mrr"], per_query=True, **options)
+            name: trm.evaluate_run(qrels, name, ["mrr"], per_query=True, **options)
             for name in names
         }
 
     for names in (["one", "two"], ["one"]):
-        expected = tfr.compare(values("judged", names), people=values("people", names))
+        expected = trm.compare(values("judged", names), people=values("people", names))
         arguments = "judged", *names, "-m", "mrr", "--people", "people"
         _, out, err = run(capsys, *arguments)
         assert (out, err) == (f"{expected!r}\n", "")
@@ -445,7 +445,7 @@ def test_people_correct_a_judge(capsys, tmp_path):
         ]
     slices = dict(line.split() for line in pathlib.Path("by").read_text().splitlines())
     judge = values("judged", ["one"], by=slices)
-    expected = tfr.compare(judge, people=values("people", ["one"]), by="slice")
+    expected = trm.compare(judge, people=values("people", ["one"]), by="slice")
     _, out, _ = run(capsys, *arguments, "--by", "by")
     assert out == f"{expected!r}\n"
     table = pd.DataFrame(
@@ -578,7 +578,7 @@ def test_a_tsv_file_of_trec_may_start_with_other_lines(capsys, start):
 @pytest.mark.parametrize(
     ("flag", "start"),
     [
-        ("--version", f"tfrankmetrics {tfr.__version__}\n"),
+        ("--version", f"tfrankmetrics {trm.__version__}\n"),
         ("--help", "usage: tfrankmetrics "),
     ],
 )
@@ -780,10 +780,10 @@ def test_a_damaged_file_is_one_line_with_its_name(capsys, name, tmp_path):
     assert name in err
     assert err.count("\n") == 1
     with pytest.raises(ValueError, match=name):
-        tfr.evaluate_run(tmp_path / "qrels", tmp_path / name, ["map"])
+        trm.evaluate_run(tmp_path / "qrels", tmp_path / name, ["map"])
     if name.rpartition(".")[0].endswith("run"):
         with pytest.raises(ValueError, match=name):
-            tfr.read_trec("qrels", name)
+            trm.read_trec("qrels", name)
         status, _, err = run(capsys, "qrels", "two", "-m", "map", "--by", name)
         assert (status, name in err) == (2, True)
 
@@ -813,12 +813,12 @@ def test_the_command_and_evaluate_run_read_the_same_files(capsys, kind, tmp_path
     status, out, err = run(capsys, *files, "-m", "mrr")
     assert (status, out.split(), err) == (0, ["mrr", "all", "0.7500"], "")
     paths = [tmp_path / name for name in files]
-    assert tfr.evaluate_run(*paths, ["mrr"]) == {"mrr": 0.75}
-    by_query = tfr.evaluate_run(*paths, ["mrr"], per_query=True)
+    assert trm.evaluate_run(*paths, ["mrr"]) == {"mrr": 0.75}
+    by_query = trm.evaluate_run(*paths, ["mrr"], per_query=True)
     assert by_query["query"].tolist() == ["30", "12"]  # ids in files are text
-    assert tfr.explain_run(*paths, "mrr", "12").value == 0.5
+    assert trm.explain_run(*paths, "mrr", "12").value == 0.5
     if kind != "trec":
-        by = tfr.evaluate_run(*paths, ["mrr"], by="label", sample_weight="label")
+        by = trm.evaluate_run(*paths, ["mrr"], by="label", sample_weight="label")
         assert by.whole == {"mrr": 0.75}
 
 

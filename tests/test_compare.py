@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 RNG = np.random.default_rng(0)
 N = 200
@@ -29,7 +29,7 @@ WEIGHTS = RNG.integers(1, 5, N)
 
 def values(models="AB", metrics=METRICS, queries=slice(None), **options):
     return {
-        name: tfr.evaluate(
+        name: trm.evaluate(
             LABELS[queries], MODELS[name][queries], metrics, per_query=True, **options
         )
         for name in models
@@ -46,15 +46,15 @@ def one(rows, **which):
 def difference_of(first, second, **options):
     """The difference of two models in a metric, from arrays or `QueryValues`."""
     models = {
-        name: each if isinstance(each, tfr.QueryValues) else {"x": each}
+        name: each if isinstance(each, trm.QueryValues) else {"x": each}
         for name, each in zip("AB", (first, second))
     }
-    (found,) = tfr.compare(models, **options).differences
+    (found,) = trm.compare(models, **options).differences
     return found
 
 
 def weighted(values, weights):
-    return tfr.QueryValues(
+    return trm.QueryValues(
         {"x": np.array(values, float)}, {"x": np.array(weights, float)}
     )
 
@@ -83,7 +83,7 @@ def assert_near(interval, expected):
 
 def test_the_bootstrap_interval_is_that_of_scipy_but_for_chance():
     found = {name: {"mrr": of_model["mrr"]} for name, of_model in values().items()}
-    (difference,) = tfr.compare(
+    (difference,) = trm.compare(
         found, test="bootstrap", correction=None, resamples=20_000
     ).differences
     has_rng = "rng" in inspect.signature(scipy.stats.bootstrap).parameters
@@ -107,7 +107,7 @@ def test_equal_values_have_an_interval_within_the_range():
     models = {
         name: {"mrr": [0.5] * 8, "x": [0.5] * 8, "dcg": [0.5] * 8} for name in "AB"
     }
-    comparison = tfr.compare(models)
+    comparison = trm.compare(models)
     mrr = one(comparison.means, model="A", metric="mrr")
     assert 0 < mrr.low < 0.5 < mrr.high < 1
     assert one(comparison.differences, metric="mrr").low < -0.1
@@ -118,11 +118,11 @@ def test_equal_values_have_an_interval_within_the_range():
 
 def test_intervals_do_not_use_a_range_that_values_are_outside_of():
     models = {"a": {"ndcg@10": [50.0, 40, 30]}, "b": {"ndcg@10": [90.0, 80, 30]}}
-    with pytest.warns(tfr.RankingWarning, match=r"be 0 to 1\. Received: 50 for 'a'"):
-        comparison = tfr.compare(models)
+    with pytest.warns(trm.RankingWarning, match=r"be 0 to 1\. Received: 50 for 'a'"):
+        comparison = trm.compare(models)
     assert comparison.differences[0].low < -1  # not cut at the end of the range
     near = {"ndcg@10": [1 + 1e-15, 0.5, 0.2]}
-    assert tfr.compare({"a": near}).means[0].high <= 1 + 1e-9
+    assert trm.compare({"a": near}).means[0].high <= 1 + 1e-9
 
 
 def test_values_equal_but_for_rounding_have_the_intervals_of_equal_ones():
@@ -130,13 +130,13 @@ def test_values_equal_but_for_rounding_have_the_intervals_of_equal_ones():
     near = ones.copy()
     near[1] = 1 - 2.0**-53
     for values_of_one in ([0.1 + 0.2] * 5 + [0.3] * 5, near):
-        (mean,) = tfr.compare({"m": {"ndcg@10": values_of_one}}).means
-        (equal,) = tfr.compare({"m": {"ndcg@10": np.round(values_of_one, 9)}}).means
+        (mean,) = trm.compare({"m": {"ndcg@10": values_of_one}}).means
+        (equal,) = trm.compare({"m": {"ndcg@10": np.round(values_of_one, 9)}}).means
         assert (mean.low, mean.high) == pytest.approx((equal.low, equal.high))
         assert mean.high - mean.low > 0.01
     base = RNG.random(20) / 2
     models = {"old": {"ndcg@10": base}, "new": {"ndcg@10": base + 0.1}}
-    (shifted,) = tfr.compare(models).differences
+    (shifted,) = trm.compare(models).differences
     assert shifted.low < 0.09 < 0.11 < shifted.high
 
 
@@ -211,9 +211,9 @@ def test_the_power_of_the_t_test_and_of_gates(weights):
 
 def test_means_are_those_of_evaluate_with_weights_and_micro_averages():
     found = values(sample_weight=WEIGHTS)
-    comparison = tfr.compare(found)
+    comparison = trm.compare(found)
     for name in "AB":
-        expected = tfr.evaluate(LABELS, MODELS[name], METRICS, sample_weight=WEIGHTS)
+        expected = trm.evaluate(LABELS, MODELS[name], METRICS, sample_weight=WEIGHTS)
         for metric in METRICS:
             mean = one(comparison.means, model=name, metric=metric)
             assert mean.mean == pytest.approx(expected[metric], rel=1e-13)
@@ -225,7 +225,7 @@ def test_means_are_those_of_evaluate_with_weights_and_micro_averages():
 
 def test_standard_errors_of_weighted_means_are_those_of_many_draws():
     found = values(sample_weight=WEIGHTS)
-    comparison = tfr.compare(found)
+    comparison = trm.compare(found)
     rng = np.random.default_rng(1)
     drawn = rng.integers(0, N, (4000, N))
     for metric in METRICS:
@@ -245,12 +245,12 @@ def test_weights_follow_their_metric_when_the_order_differs():
     def model(names):
         columns = {"x": [1.0, 0.0, 0.5], "y": [0.2, 0.4, 0.9]}
         weights = {"x": [1.0, 5.0, 1.0], "y": [7.0, 1.0, 1.0]}
-        return tfr.QueryValues(
+        return trm.QueryValues(
             {name: np.array(columns[name]) for name in names},
             {name: np.array(weights[name]) for name in names},
         )
 
-    means = tfr.compare({"a": model("xy"), "b": model("yx")}).means
+    means = trm.compare({"a": model("xy"), "b": model("yx")}).means
     of_x, of_y = 1.5 / 7, (1.4 + 0.4 + 0.9) / 9
     assert [each.mean for each in means] == pytest.approx([of_x, of_y] * 2)
 
@@ -260,7 +260,7 @@ def test_the_randomization_test_of_weighted_queries_by_hand(options):
     found = values(queries=slice(0, 9), **options)
     # With judgments of its own, each model would have weights of its own in ARP.
     found["B"].weights["arp"] = found["B"].weights["arp"] * np.arange(1, 10)
-    comparison = tfr.compare(found, correction=None)
+    comparison = trm.compare(found, correction=None)
     for metric in METRICS:
         models = [(found[name][metric], found[name].weights[metric]) for name in "AB"]
         expected = p_of_all_swaps(*models)
@@ -283,11 +283,11 @@ def test_weights_that_all_differ_by_a_factor_are_equal():
     new = {i: {**scores, **more[scores["a"] < 8.5]} for i, scores in old.items()}
     runs = {"old": old, "new": new}
     models = {
-        n: tfr.evaluate_run(qrels, r, ["opa"], per_query=True) for n, r in runs.items()
+        n: trm.evaluate_run(qrels, r, ["opa"], per_query=True) for n, r in runs.items()
     }
     weights = [models[name].weights["opa"].tolist() for name in models]
     assert weights == [[1] * number, [3] * number]
-    comparison = tfr.compare(models)
+    comparison = trm.compare(models)
     (found,) = comparison.differences
     assert (found.difference, found.standard_error, found.differing) == (0, 0, 0)
     gate = comparison.gate("opa", "old", margin=0.01)
@@ -302,7 +302,7 @@ def test_models_of_equal_values_and_other_weights():
         name: weighted(values, weights)
         for name, weights in (("A", [2, 2, 1, 1]), ("B", [1, 1, 2, 3]))
     }
-    comparison = tfr.compare(models)
+    comparison = trm.compare(models)
     (found,) = comparison.differences
     assert found.difference == pytest.approx(2 / 7 - 2 / 3)
     assert (found.wins, found.losses, found.ties, found.differing) == (0, 0, 4, 4)
@@ -313,7 +313,7 @@ def test_models_of_equal_values_and_other_weights():
     assert "(4: p >= 0.125)" in str(comparison)
     assert found.queries_needed(100) == 6
     assert not comparison.gate("x", "A", margin=0.1)
-    equal = tfr.compare({"A": models["A"], "B": models["A"]})
+    equal = trm.compare({"A": models["A"], "B": models["A"]})
     assert comparison.gate("x", "A", margin=0.9).reason.startswith("x of 'B' is not")
     assert equal.gate("x", "A", margin=0.1).reason.endswith("in each of 4 queries.")
     assert "Ties of" not in str(equal)
@@ -334,14 +334,14 @@ def test_an_interval_contains_a_difference_that_is_due_to_weights():
 def test_queries_of_weight_0_are_excluded():
     first = weighted([0.1, 0.2, 0.3, 0.4, 0.5], [0, 0, 1, 1, 1])
     second = weighted([0.5, 0.6, 0.3, 0.5, 0.4], [0, 0, 1, 1, 1])
-    comparison = tfr.compare({"A": first, "B": second})
+    comparison = trm.compare({"A": first, "B": second})
     (found,) = comparison.differences
     assert (found.wins, found.losses, found.ties) == (1, 1, 1)
     assert comparison.movers("x", "A").queries == [3, 4]
     assert comparison.worst_queries("x", "A").queries == [2, 3, 4]
     other = weighted(second["x"], [1] * 5)
     with pytest.raises(ValueError, match="Received: 2 queries with a value for some"):
-        tfr.compare({"A": first, "B": other})
+        trm.compare({"A": first, "B": other})
 
 
 @pytest.mark.parametrize("test", ["randomization", "t", "bootstrap", "wilcoxon"])
@@ -358,7 +358,7 @@ def test_a_p_value_does_not_depend_on_the_other_metrics(test, number):
             name: {"hit": each, **{n: both[i] for n, both in others.items()}}
             for i, (name, each) in enumerate((("A", first), ("B", second)))
         }
-        found = tfr.compare(models, test=test, resamples=5000).differences
+        found = trm.compare(models, test=test, resamples=5000).differences
         assert one(found, metric="hit").p == pytest.approx(alone, rel=1e-12)
     if test == "randomization" and number == 9:
         some = [(each[:9], np.ones(9)) for each in (first, second)]
@@ -399,7 +399,7 @@ def test_random_swaps_swap_queries_independently(number):
         "A": dict.fromkeys(names, np.zeros(number)),
         "B": dict(zip(names, changes.T)),
     }
-    found = tfr.compare(models, correction=None).differences
+    found = trm.compare(models, correction=None).differences
     # The standard error of each share is 0.005.
     np.testing.assert_allclose([each.p for each in found], 0.5, atol=0.025)
 
@@ -491,7 +491,7 @@ def test_the_p_value_by_swapping_needs_a_query_that_counts():
     nothing, one_query = [math.nan, math.nan], [0.5, math.nan]
     first = {"x": nothing, "y": one_query, "z": [0.1, 0.2]}
     second = {"x": nothing, "y": [0.7, math.nan], "z": [0.1, 0.2]}
-    found = tfr.compare({"a": first, "b": second}).differences
+    found = trm.compare({"a": first, "b": second}).differences
     assert [each.p for each in found] == pytest.approx([math.nan, 1, 1], nan_ok=True)
 
 
@@ -572,7 +572,7 @@ def test_ranks_that_oppose_the_mean_are_not_significant():
     """19 queries lose a little, and one wins more than they lose."""
     second = np.where(np.arange(20) < 19, 0.1 - 0.001 * np.arange(20), 1.0)
     models = {"A": {"x": np.full(20, 0.1)}, "B": {"x": second}}
-    comparison = tfr.compare(models, test="wilcoxon")
+    comparison = trm.compare(models, test="wilcoxon")
     (found,) = comparison.differences
     assert found.difference > 0
     assert found.p < 0.05
@@ -583,7 +583,7 @@ def test_ranks_that_oppose_the_mean_are_not_significant():
     assert not decision
     assert "but by their ranks, the queries differ in the other" in decision.reason
     assert "Wilcoxon's signed-rank test." in repr(comparison)
-    assert "oppose" not in repr(tfr.compare(models))
+    assert "oppose" not in repr(trm.compare(models))
 
 
 @pytest.mark.parametrize("weights", [WEIGHTS, None])
@@ -592,11 +592,11 @@ def test_signed_ranks_need_queries_of_equal_weights(weights):
     found = values("AB", metrics, sample_weight=weights)
     named = "'mrr', 'ndcg@5'" if weights is not None else "'arp'"
     with pytest.raises(ValueError, match=f"Received: weighted queries for {named}"):
-        tfr.compare(found, test="wilcoxon")
+        trm.compare(found, test="wilcoxon")
     equal = values("AB", ["mrr"], sample_weight=np.full(N, 2.0))
     alone = values("AB", ["mrr"])
     of_both = [
-        tfr.compare(each, test="wilcoxon").differences[0].p for each in (equal, alone)
+        trm.compare(each, test="wilcoxon").differences[0].p for each in (equal, alone)
     ]
     assert of_both[0] == of_both[1]
 
@@ -607,10 +607,10 @@ def test_a_note_says_where_ndcg_and_dcg_order_models_differently():
     best, third, last = [6, 5, 4, 3, 2, 1], [4, 6, 5, 3, 2, 1], [5, 4, 3, 2, 1, 6]
     scores = {"A": [best, last], "B": [third, best]}
     models = {
-        name: tfr.evaluate(labels, each, ["ndcg", "dcg"], per_query=True)
+        name: trm.evaluate(labels, each, ["ndcg", "dcg"], per_query=True)
         for name, each in scores.items()
     }
-    comparison = tfr.compare(models)
+    comparison = trm.compare(models)
     means = [round(each.mean, 3) for each in comparison.means]
     assert means == [0.891, 1.652, 0.75, 1.724]
     note = "NDCG and DCG order the models differently (B - A, ndcg)"
@@ -620,9 +620,9 @@ def test_a_note_says_where_ndcg_and_dcg_order_models_differently():
         name: {key: each[key][:1] for key in ("ndcg", "dcg")}
         for name, each in models.items()
     }
-    assert "differently" not in repr(tfr.compare(one_query))
+    assert "differently" not in repr(trm.compare(one_query))
     del one_query["A"]["dcg"], one_query["B"]["dcg"]
-    assert "differently" not in repr(tfr.compare(one_query))
+    assert "differently" not in repr(trm.compare(one_query))
 
 
 @pytest.mark.parametrize("test", ["t", "bootstrap"])
@@ -656,7 +656,7 @@ def test_a_win_needs_more_than_rounding(scale):
 @pytest.mark.parametrize("test", ["randomization", "t", "bootstrap", "wilcoxon"])
 def test_values_that_differ_by_rounding_are_equal_for_every_test(test):
     recall = {"A": {"recall@6": [1.0] * 30}, "B": {"recall@6": [1 - 2**-53] * 30}}
-    (found,) = tfr.compare(recall, test=test).differences
+    (found,) = trm.compare(recall, test=test).differences
     assert (found.difference, found.p) == (0, 1)
     assert found.low == pytest.approx(-found.high)
     assert (found.wins, found.losses, found.ties) == (0, 0, 30)
@@ -679,7 +679,7 @@ def test_corrections_by_hand(correction, expected):
     second = {name: 0.5 + 0.1 * (np.arange(9) < m) for name, m in numbers.items()}
     models = {"A": first, "B": {**second, "none": [math.nan] * 9}}
     found = [
-        e.adjusted_p for e in tfr.compare(models, correction=correction).differences
+        e.adjusted_p for e in trm.compare(models, correction=correction).differences
     ]
     assert found[:-1] == pytest.approx(expected)
     assert math.isnan(found[-1])  # and is not counted
@@ -687,7 +687,7 @@ def test_corrections_by_hand(correction, expected):
 
 def test_the_correction_is_over_metrics_pairs_and_slices():
     by = np.array(["x", "y"])[RNG.integers(0, 2, N)]
-    comparison = tfr.compare(values("ABC"), by=by, correction="bonferroni")
+    comparison = trm.compare(values("ABC"), by=by, correction="bonferroni")
     assert len(comparison.differences) == 3 * 3 * 3  # slices and all, metrics, pairs
     for each in comparison.differences:
         assert each.adjusted_p == pytest.approx(min(1, 27 * each.p))
@@ -721,8 +721,8 @@ def test_power_needs_queries_that_differ():
 def test_slices_by_a_key_of_the_values():
     by = {"group": np.array(["x", "y"])[RNG.integers(0, 2, N)]}
     with_keys = values(by=by)
-    by_key = tfr.compare(with_keys, by="group", test="t", correction=None)
-    by_column = tfr.compare(values(), by=by, test="t", correction=None)
+    by_key = trm.compare(with_keys, by="group", test="t", correction=None)
+    by_column = trm.compare(values(), by=by, test="t", correction=None)
     assert by_key.by == by_column.by == ("group",)
     assert by_key.differences == by_column.differences
 
@@ -731,22 +731,22 @@ def test_slices_by_query_id():
     ids = ["q0", "q1", "q2", "q3"]
     model = {"A": {"query": ids, "m": [1.0, 2.0, 3.0, 4.0]}}
     by = {"q3": "x", "q2": "y", "q1": "x", "q0": "y"}
-    means = {mean.slice: mean.mean for mean in tfr.compare(model, by=by).means}
+    means = {mean.slice: mean.mean for mean in trm.compare(model, by=by).means}
     assert means == {("x",): 3.0, ("y",): 2.0, None: 2.5}
     with pytest.raises(ValueError, match="none for the query 'q1', and 2 more"):
-        tfr.compare(model, by={"q0": "x"})
+        trm.compare(model, by={"q0": "x"})
     with pytest.raises(ValueError, match="rows may be in a different order"):
-        tfr.compare(model, by=pd.DataFrame({"id": ids, "slice": [*"xyxy"]}))
+        trm.compare(model, by=pd.DataFrame({"id": ids, "slice": [*"xyxy"]}))
     with pytest.raises(ValueError, match="requires query ids"):
-        tfr.compare({"A": {"m": [1.0]}}, by={"q0": "x"})
+        trm.compare({"A": {"m": [1.0]}}, by={"q0": "x"})
 
 
 @pytest.mark.parametrize("names", [["de", "en"], ["slice", "other"]])
 def test_all_names_of_slices_must_be_in_the_values(names):
     found = values(by=np.arange(N) % 2)
-    tfr.compare(found, by=["slice"])
+    trm.compare(found, by=["slice"])
     with pytest.raises(ValueError, match="`by` must"):
-        tfr.compare(found, by=names)
+        trm.compare(found, by=names)
 
 
 @pytest.mark.parametrize("test", ["randomization", "t", "bootstrap", "wilcoxon"])
@@ -759,7 +759,7 @@ def test_slices_in_which_no_query_counts_are_no_warning(test, correction):
     }
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        result = tfr.compare(
+        result = trm.compare(
             models,
             by=["none", "none", "one", "two"],
             test=test,
@@ -780,17 +780,17 @@ def test_slices_of_times_keep_their_microseconds():
     for unit in ("us", "ns"):
         steps = by.astype("datetime64[ns]") if unit == "ns" else by
         steps = steps + np.arange(6) // 3 * np.timedelta64(1, unit)
-        comparison = tfr.compare({"a": {"x": np.arange(6.0)}}, by=steps)
+        comparison = trm.compare({"a": {"x": np.arange(6.0)}}, by=steps)
         assert [each.queries for each in comparison.means] == [3, 3, 6]
     nanoseconds = np.datetime64("2026-01-01", "ns") + np.arange(2).repeat(3)
-    comparison = tfr.compare({"a": {"x": np.arange(6.0)}}, by=nanoseconds)
+    comparison = trm.compare({"a": {"x": np.arange(6.0)}}, by=nanoseconds)
     assert [each.queries for each in comparison.means] == [3, 3, 6]
     assert "2026-01-01T00:00:00.000000001" in str(comparison)
 
 
 def rows(name, order):
     queries = np.repeat([f"q{i}" for i in range(N)], 12).reshape(N, 12)[order]
-    return tfr.evaluate_rows(
+    return trm.evaluate_rows(
         queries.ravel(),
         LABELS[order].ravel(),
         MODELS[name][order].ravel(),
@@ -802,8 +802,8 @@ def rows(name, order):
 def test_queries_are_paired_by_id():
     order = RNG.permutation(N)
     shuffled = {"A": rows("A", np.arange(N)), "B": rows("B", order)}
-    expected = tfr.compare(values())
-    for mine, theirs in zip(tfr.compare(shuffled).differences, expected.differences):
+    expected = trm.compare(values())
+    for mine, theirs in zip(trm.compare(shuffled).differences, expected.differences):
         assert mine.difference == pytest.approx(theirs.difference, rel=1e-12)
         assert (mine.wins, mine.p) == (theirs.wins, pytest.approx(theirs.p))
 
@@ -812,11 +812,11 @@ def test_queries_of_some_models_only():
     some = {"A": rows("A", np.arange(5, N)), "B": rows("B", np.arange(N - 10))}
     message = "10 queries of 'A' that 'B' does not have, such as 'q190', 'q191', 'q192'"
     with pytest.raises(ValueError, match=message):
-        tfr.compare(some)
-    dropped = tfr.compare(some, unpaired="drop")
+        trm.compare(some)
+    dropped = trm.compare(some, unpaired="drop")
     assert dropped.dropped == 15  # of both models
     assert "15 queries are excluded, which only some models have." in repr(dropped)
-    expected = tfr.compare(values(queries=slice(5, N - 10)))
+    expected = trm.compare(values(queries=slice(5, N - 10)))
     assert [m.mean for m in dropped.means] == pytest.approx(
         [m.mean for m in expected.means]
     )
@@ -826,7 +826,7 @@ def skipping(**runs):
     """The values of runs, without the judged queries that they do not answer."""
     qrels = {query: {"a": 1} for query in "qrs"}
     return {
-        name: tfr.evaluate_run(
+        name: trm.evaluate_run(
             qrels,
             {query: ["a"] for query in queries},
             ["mrr"],
@@ -851,25 +851,25 @@ def test_a_remedy_for_different_queries_does_not_fail():
         ),
     ):
         with pytest.raises(ValueError) as error:
-            tfr.compare(values)
+            trm.compare(values)
         assert ("Pass unpaired='drop'" in str(error.value)) == drops
         assert (zero in str(error.value)) == is_zero
         if drops:
-            tfr.compare(values, unpaired="drop")
+            trm.compare(values, unpaired="drop")
         else:
             with pytest.raises(ValueError, match="no common query; the first query"):
-                tfr.compare(values, unpaired="drop")
+                trm.compare(values, unpaired="drop")
 
 
 def test_a_metric_without_a_value_for_missing_queries_is_not_counted_as_0():
     qrels, runs = {"q": {"a": 1}, "r": {"a": 1}}, {"one": "qr", "two": "r"}
     options = {"per_query": True, "missing_queries": "skip"}
     values = {
-        name: tfr.evaluate_run(qrels, {q: ["a"] for q in each}, ["arp"], **options)
+        name: trm.evaluate_run(qrels, {q: ["a"] for q in each}, ["arp"], **options)
         for name, each in runs.items()
     }
     with pytest.raises(ValueError, match=r"Pass unpaired='drop' to leave them out\.$"):
-        tfr.compare(values)
+        trm.compare(values)
 
 
 def test_a_query_without_a_value_is_never_0():
@@ -877,31 +877,31 @@ def test_a_query_without_a_value_is_never_0():
     models = {"A": {"mrr": a, "x": a}, "B": {"mrr": b, "x": a}}
     message = r"Received: 1 queries .* the query number 1, which has no value for 'B'"
     with pytest.raises(ValueError, match=message):
-        tfr.compare(models)
+        trm.compare(models)
     neither = {name: {**each, "y": b} for name, each in models.items()}
     with pytest.raises(ValueError, match=message):
-        tfr.compare(neither)
-    comparison = tfr.compare(models, unpaired="drop")
+        trm.compare(neither)
+    comparison = trm.compare(models, unpaired="drop")
     assert comparison.means[0].mean == a[[0, 2, 3]].mean()
     assert comparison.differences[0].difference == pytest.approx(1 / 3)
     assert comparison.dropped == 1
     both = {"A": {"mrr": np.where([0, 1, 0, 0], np.nan, a)}, "B": {"mrr": b}}
-    assert tfr.compare(both).dropped == 0
-    assert tfr.compare(both).means[0].queries == 3
+    assert trm.compare(both).dropped == 0
+    assert trm.compare(both).means[0].queries == 3
 
 
 def test_none_is_a_query_that_does_not_count():
     values = {"A": {"m": [0.25, None, 0.75], "k": [1, 2, 3]}}
-    assert [mean.mean for mean in tfr.compare(values).means] == [0.5, 2.0]
+    assert [mean.mean for mean in trm.compare(values).means] == [0.5, 2.0]
 
 
 def test_models_without_queries_raise_no_warning():
     nothing = {"mrr": np.array([])}
-    assert math.isnan(tfr.compare({"a": nothing, "b": nothing}).means[0].mean)
+    assert math.isnan(trm.compare({"a": nothing, "b": nothing}).means[0].mean)
 
 
 def test_lower_is_better():
-    comparison = tfr.compare(values(), test="t", correction=None)
+    comparison = trm.compare(values(), test="t", correction=None)
     arp = one(comparison.differences, metric="arp")
     assert arp.difference < 0
     assert arp.wins > arp.losses
@@ -913,32 +913,32 @@ def test_lower_is_better():
     assert re.search(r"\* a$", line)  # B is best, and better than A
     plain = {**values(), "A": dict(values()["A"])}
     with pytest.warns(
-        tfr.RankingWarning,
+        trm.RankingWarning,
         match="'arp' requires query weights. Received: values without weights for 'A'",
     ):
-        unweighted = tfr.compare(plain)
+        unweighted = trm.compare(plain)
     assert one(unweighted.differences, metric="arp").wins == arp.wins
 
 
 def test_the_direction_comes_from_the_metric_and_not_from_its_name():
     labels, low, high = [[1, 0]] * 4, [[1.0, 2.0]] * 4, [[2.0, 1.0]] * 4
-    ndcg = tfr.NDCG(name="arp")
+    ndcg = trm.NDCG(name="arp")
     models = {
-        name: tfr.evaluate(labels, scores, [ndcg], per_query=True)
+        name: trm.evaluate(labels, scores, [ndcg], per_query=True)
         for name, scores in (("A", low), ("B", high))
     }
-    (difference,) = tfr.compare(models).differences
+    (difference,) = trm.compare(models).differences
     assert (difference.wins, difference.losses) == (4, 0)
 
 
 def test_results_repeat_and_depend_on_the_seed():
-    first, again, other = (tfr.compare(values("AC"), seed=seed) for seed in (1, 1, 2))
+    first, again, other = (trm.compare(values("AC"), seed=seed) for seed in (1, 1, 2))
     assert first.differences == again.differences
     assert first.differences != other.differences
 
 
 def test_one_model_has_means_only():
-    comparison = tfr.compare(values("A"))
+    comparison = trm.compare(values("A"))
     assert comparison.differences == []
     assert len(comparison.to_pandas()) == 3
     assert "difference" not in repr(comparison)
@@ -949,22 +949,22 @@ def test_one_model_has_means_only():
 def test_frames_and_any_names():
     found = values(metrics=["mrr"])
     frames = {number: pd.DataFrame(each) for number, each in enumerate(found.values())}
-    comparison = tfr.compare(frames)
+    comparison = trm.compare(frames)
     assert comparison.differences[0].models == ("0", "1")
-    assert comparison.differences[0][3:] == tfr.compare(found).differences[0][3:]
+    assert comparison.differences[0][3:] == trm.compare(found).differences[0][3:]
     plain = {name: frame.to_dict("series") for name, frame in frames.items()}
-    assert tfr.compare(plain).differences == comparison.differences
+    assert trm.compare(plain).differences == comparison.differences
     years = {n: f.assign(year=np.arange(N) % 2) for n, f in frames.items()}
-    assert {each.metric for each in tfr.compare(years, by="year").means} == {"mrr"}
+    assert {each.metric for each in trm.compare(years, by="year").means} == {"mrr"}
     many = {f"model {i}": {"x": np.random.default_rng(i).random(5)} for i in range(28)}
-    assert "model 26 (a1)" in repr(tfr.compare(many, test="t"))
+    assert "model 26 (a1)" in repr(trm.compare(many, test="t"))
 
 
 def test_query_ids_under_another_key_are_no_metric():
     for key in ("query_id", "qid", "Query_ID", "user_id", "id"):
         model = {key: [1, 2, 3], "mrr": [0.1, 0.5, 1.0]}
         with pytest.raises(ValueError, match=f"must be under the key 'query'.*{key}"):
-            tfr.compare({"a": model, "b": model})
+            trm.compare({"a": model, "b": model})
 
 
 ONE = {"A": {"mrr": [1.0]}}
@@ -984,7 +984,7 @@ ERRORS = [
     ),
     ({"A": {"mrr": ["0.1"], "k": [1]}}, {}, "others for 'mrr' of 'A'"),
     ({1: {"m": [1.0]}, "1": {"m": [1.0]}}, {}, "as text. Received: 1, '1'"),
-    ({"A": tfr.QueryValues({"mrr": np.ones(2)}, {"mrr": np.ones(3)})}, {}, "'mrr': (2,), 'the weights of mrr': (3,)"),
+    ({"A": trm.QueryValues({"mrr": np.ones(2)}, {"mrr": np.ones(3)})}, {}, "'mrr': (2,), 'the weights of mrr': (3,)"),
     ({"A": {"query": [1, 2, 2], "mrr": [1.0, 0.0, 0.0]}}, {}, "the query 2 more than once for 'A'"),
     ({"A": {"mrr": [np.inf]}}, {}, "an infinite one for 'A'"),
     (ONE, {"test": "sign"}, "one of 'randomization', 't', 'bootstrap', 'wilcoxon'. Received: test='sign'"),
@@ -1000,17 +1000,17 @@ ERRORS = [
 @pytest.mark.parametrize(("given", "options", "message"), ERRORS)
 def test_errors(given, options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        tfr.compare(given, **options)
+        trm.compare(given, **options)
 
 
 def test_without_scipy_the_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.special", None)
     with pytest.raises(ImportError, match=re.escape('pip install ".[compare]"')):
-        tfr.compare(values("A"))
+        trm.compare(values("A"))
 
 
 def test_tables():
-    comparison = tfr.compare(values("ABC"))
+    comparison = trm.compare(values("ABC"))
     frame = comparison.to_pandas()
     assert [*frame.columns[:4]] == ["metric", "model", "than", "difference"]
     row = frame.iloc[0]
@@ -1033,15 +1033,15 @@ def test_tables():
     differences = comparison.to_markdown("differences")
     assert comparison.to_markdown() == f"{markdown}\n\n{differences}"
     halves = np.repeat(["x", "y"], N // 2)
-    by = tfr.compare(values(), by=halves).to_pandas()
+    by = trm.compare(values(), by=halves).to_pandas()
     assert by["slice"].tolist() == ["x"] * 3 + ["y"] * 3 + ["all"] * 3
     with pytest.raises(ValueError, match="slices by 'metric'"):
-        tfr.compare(values(), by={"metric": halves}).to_pandas()
+        trm.compare(values(), by={"metric": halves}).to_pandas()
 
 
 def test_pairs_with_the_first_model_are_fewer_comparisons():
     models = values("ABC", metrics=["mrr"])
-    every, firsts = tfr.compare(models), tfr.compare(models, pairs="first")
+    every, firsts = trm.compare(models), trm.compare(models, pairs="first")
     pairs = [each.models for each in firsts.differences]
     assert pairs == [("A", "B"), ("A", "C")]
     of_every = [each for each in every.differences if each.models in pairs]
@@ -1053,11 +1053,11 @@ def test_pairs_with_the_first_model_are_fewer_comparisons():
 
 def test_columns_of_the_tables():
     by = {"market": np.arange(N) % 2, "language": np.arange(N) % 3}
-    comparison = tfr.compare(values(metrics=["mrr"]), by=by)
+    comparison = trm.compare(values(metrics=["mrr"]), by=by)
     rows = comparison.to_markdown("means").splitlines()
     assert {row.count("|") for row in rows if row.startswith("|")} == {7}
     assert any(row.startswith("| all |  | mrr |") for row in rows)
-    comparison = tfr.compare(values("AB", ["mrr"]))
+    comparison = trm.compare(values("AB", ["mrr"]))
     lines = comparison.to_markdown("differences").splitlines()
     assert lines[1].startswith("| --- | --- | ---: |")  # numbers are on the right
     assert comparison.to_markdown("means").splitlines()[1].startswith("| --- | ---: |")
@@ -1069,9 +1069,9 @@ def test_columns_of_the_tables():
 
 
 def test_notes_explain_letters_only_where_models_are_compared():
-    alone, both = repr(tfr.compare(values("A"))), repr(tfr.compare(values("AB")))
+    alone, both = repr(trm.compare(values("A"))), repr(trm.compare(values("AB")))
     assert "significantly better than (a) (adjusted p < 0.05)" in both
-    one_test = repr(tfr.compare(values("AB", ["mrr"])))
+    one_test = repr(trm.compare(values("AB", ["mrr"])))
     assert "significantly better than (a) (p < 0.05)" in one_test
     assert "significantly" not in alone
     assert "A (a)" in both
@@ -1081,23 +1081,23 @@ def test_notes_explain_letters_only_where_models_are_compared():
 
 def test_comparisons_that_cannot_be_significant_are_named():
     models = {"A": {"mrr": [1, 0.5, 0.2, 1]}, "B": {"mrr": [1, 1, 0.5, 0.5]}}
-    text = repr(tfr.compare(models))
+    text = repr(trm.compare(models))
     assert "in any outcome: B - A, mrr (3: p >= 0.25)." in text
-    assert "Too few" not in repr(tfr.compare(models, test="t"))
+    assert "Too few" not in repr(trm.compare(models, test="t"))
     many = {name: {"x": MODELS[name][:, 0]} for name in "AB"}
-    comparison = tfr.compare(many)
+    comparison = trm.compare(many)
     assert "Too few" not in repr(comparison)
     assert comparison.differences[0].smallest_p == 1 / 10_001  # of random swaps
     strict = {
         name: {f"m{i}": each[:6, i] for i in range(2)} for name, each in MODELS.items()
     }
-    assert "Too few" not in repr(tfr.compare(strict))  # 2 / 2^6 is below 0.05
-    assert "; and 3 more." in repr(tfr.compare(strict, correction="bonferroni"))
+    assert "Too few" not in repr(trm.compare(strict))  # 2 / 2^6 is below 0.05
+    assert "; and 3 more." in repr(trm.compare(strict, correction="bonferroni"))
 
 
 def test_plots_show_the_differences_and_intervals():
     pytest.importorskip("matplotlib").use("Agg")
-    comparison = tfr.compare(values())
+    comparison = trm.compare(values())
     axes = comparison.plot()
     labels = [f"difference in {metric}" for metric in METRICS]
     assert [axis.get_xlabel() for axis in axes] == labels
@@ -1116,7 +1116,7 @@ def test_plots_show_the_differences_and_intervals():
 
 def test_the_dot_of_an_uncertain_difference_is_white():
     pytest.importorskip("matplotlib").use("Agg")
-    comparison = tfr.compare({"A": {"x": [0.1, 0.2] * 9}, "B": {"x": [0.2, 0.1] * 9}})
+    comparison = trm.compare({"A": {"x": [0.1, 0.2] * 9}, "B": {"x": [0.2, 0.1] * 9}})
     _, point, _ = comparison.plot()[0].get_lines()
     assert not comparison.differences[0].is_significant
     assert point.get_markerfacecolor() == "white"
@@ -1130,7 +1130,7 @@ def test_plots_name_the_models_of_slices_once():
     pytest.importorskip("matplotlib").use("Agg")
     models = values("ABC")
     by = np.repeat(["x", "y"], N // 2)
-    axes = tfr.compare(models, by=by).plot("mrr")
+    axes = trm.compare(models, by=by).plot("mrr")
     rows = [f"x ({N // 2})", f"y ({N // 2})", f"all ({N})"]
     assert texts(axes[0].get_yticklabels()) == rows
     places = [line.get_ydata()[0] for line in axes[0].get_lines() if line.get_marker()]
@@ -1142,7 +1142,7 @@ def test_plots_name_the_models_of_slices_once():
     assert texts(legend.get_texts()) == [
         *pairs, "significant (adjusted p < 0.05)", "not significant"
     ]  # fmt: skip
-    (of_one,) = tfr.compare({"A": values()["A"]}, by=by).plot("mrr")
+    (of_one,) = trm.compare({"A": values()["A"]}, by=by).plot("mrr")
     assert of_one.get_xlabel() == "mrr\n(A)"
     assert not of_one.figure.legends
 
@@ -1152,10 +1152,10 @@ def test_plot_of_the_improvement_of_each_query():
     labels, best = [[1, 0, 0, 0]] * 3, [4, 3, 2, 1]
     scores = {"old": [[1, 2, 3, 4], best, best], "new": [best, best, [3, 4, 2, 1]]}
     arp = {  # of the only relevant item: its rank
-        name: tfr.evaluate(labels, each, ["arp"], per_query=True)
+        name: trm.evaluate(labels, each, ["arp"], per_query=True)
         for name, each in scores.items()
     }
-    axis = tfr.compare(arp).plot_queries("arp", "old")
+    axis = trm.compare(arp).plot_queries("arp", "old")
     worsened, improved = (
         each.get_paths()[0].vertices[:, 1].tolist() for each in axis.collections
     )
@@ -1164,11 +1164,11 @@ def test_plot_of_the_improvement_of_each_query():
     assert axis.get_ylabel() == "improvement in arp\n(old to new)"
     assert axis.get_title() == "1 worsened, 1 improved, 1 unchanged"
     small = {"old": {"mrr": [0.1, 0.2, 0.3, 0.4]}, "new": {"mrr": [0.2, 0.3, 0.1, 0.4]}}
-    axis = tfr.compare(small).plot_queries("mrr", "old")
+    axis = trm.compare(small).plot_queries("mrr", "old")
     assert axis.get_title() == "1 worsened, 2 improved, 1 unchanged"
     nothing = {"old": {"mrr": [np.nan]}, "new": {"mrr": [np.nan]}}
     with pytest.raises(ValueError, match="requires a query with a value"):
-        tfr.compare(nothing).plot_queries("mrr", "old")
+        trm.compare(nothing).plot_queries("mrr", "old")
 
 
 IMPROVEMENT = np.array([0.0, 0.02, 0.04, 0.06] * 10)
@@ -1177,7 +1177,7 @@ IMPROVEMENT = np.array([0.0, 0.02, 0.04, 0.06] * 10)
 def gate_of(improvement, *names, metric="x", **options):
     first = np.full(len(improvement), 0.5)
     models = {"old": {metric: first}, "new": {metric: first + improvement}}
-    return tfr.compare(models, **options.pop("compare", {})).gate(
+    return trm.compare(models, **options.pop("compare", {})).gate(
         metric, *(names or ["old"]), **options
     )
 
@@ -1201,7 +1201,7 @@ def gate_of(improvement, *names, metric="x", **options):
 )
 def test_gates(improvement, options, passed):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tfr.RankingWarning)  # ARP without weights
+        warnings.simplefilter("ignore", trm.RankingWarning)  # ARP without weights
         decision = gate_of(improvement, **options)
         assert (decision.passed, bool(decision)) == (passed, passed)
         assert str(decision).startswith("Passed: " if passed else "Failed: ")
@@ -1225,19 +1225,19 @@ def per_query_of(lists, function, metric, **options):
     options["per_query"] = True
     if function == "evaluate_run":
         qrels = {query: {"a": 1, "b": 0} for query in lists}
-        return tfr.evaluate_run(qrels, lists, [metric], **options)
+        return trm.evaluate_run(qrels, lists, [metric], **options)
     pairs = [(query, item) for query, items in lists.items() for item in items]
     labels = [int(item == "a") for _, item in pairs]
     scores = [-number for number in range(len(pairs))]
     if function == "evaluate_rows":
         ids = [query for query, _ in pairs]
-        return tfr.evaluate_rows(ids, labels, scores, [metric], **options)
+        return trm.evaluate_rows(ids, labels, scores, [metric], **options)
     sizes = np.cumsum([len(items) for items in lists.values()])[:-1]
     labels, scores = (
         [part.tolist() for part in np.split(np.array(each), sizes)]
         for each in (labels, scores)
     )
-    return tfr.evaluate(labels, scores, [metric], **options)
+    return trm.evaluate(labels, scores, [metric], **options)
 
 
 @pytest.mark.parametrize("function", ["evaluate", "evaluate_rows", "evaluate_run"])
@@ -1266,7 +1266,7 @@ def test_a_gate_reads_the_weights_of_models(function, metric, options, weights):
         )
         for model, is_old in (("old", True), ("new", False))
     }
-    comparison = tfr.compare(models)
+    comparison = trm.compare(models)
     (found,) = comparison.differences
     assert found.ties == 20
     heavy, light = weights
@@ -1286,14 +1286,14 @@ def test_a_gate_reads_the_weights_of_models(function, metric, options, weights):
 def test_a_better_model_needs_no_interval(test):
     """DCG is 1 and 1 / log2(3), without an upper end. Of 2^13 swaps, two differ as much."""
     models = {"old": {"dcg": [1 / math.log2(3)] * 13}, "new": {"dcg": [1.0] * 13}}
-    comparison = tfr.compare(models, test=test)
+    comparison = trm.compare(models, test=test)
     assert math.isnan(comparison.differences[0].low)
     if test == "randomization":
         assert comparison.differences[0].p == 2 / 2**13
     assert comparison.gate("dcg", "old", policy="better")
     assert "no interval" in comparison.gate("dcg", "old", margin=0.1).reason
     one_query = {name: {"dcg": each["dcg"][:1]} for name, each in models.items()}
-    decision = tfr.compare(one_query, test=test).gate("dcg", "old", policy="better")
+    decision = trm.compare(one_query, test=test).gate("dcg", "old", policy="better")
     assert not decision
     has_p = test in ("randomization", "wilcoxon")
     assert ("p = 1.000" if has_p else "one query has no p-value") in decision.reason
@@ -1321,7 +1321,7 @@ def test_a_gate_in_slices_names_the_one_that_fails():
 
 def test_arguments_of_gates():
     models = {name: {"x": IMPROVEMENT, "y": IMPROVEMENT} for name in "abc"}
-    comparison = tfr.compare(models)
+    comparison = trm.compare(models)
     for arguments, message in (
         ({"metric": "z", "baseline": "a"}, "one of those compared: 'x', 'y'"),
         ({"metric": "x", "baseline": "d"}, "`baseline` must be one of"),
@@ -1335,8 +1335,8 @@ def test_arguments_of_gates():
         with pytest.raises(ValueError, match=message):
             comparison.gate(**{"metric": "x", "baseline": "a", **arguments})
     with pytest.raises(ValueError, match="requires a second model"):
-        tfr.compare({"a": {"x": IMPROVEMENT}}).gate("x", "a")
-    mrr = tfr.compare({name: {"mrr": IMPROVEMENT} for name in "ab"})
+        trm.compare({"a": {"x": IMPROVEMENT}}).gate("x", "a")
+    mrr = trm.compare({name: {"mrr": IMPROVEMENT} for name in "ab"})
     for wrong, message in (
         ({"margin": True}, "a finite number"),
         ({"margin": 2}, "below 1: the values"),
@@ -1354,8 +1354,8 @@ NEW = {**QUERIES, "mrr": [0.9, 0.5, 0.5, np.nan, 0.4], "arp": [2, 1, 3, 6, 5.0]}
 
 def compared_queries(**options):
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", tfr.RankingWarning)  # ARP without weights
-        return tfr.compare({"old": OLD, "new": NEW}, **options)
+        warnings.simplefilter("ignore", trm.RankingWarning)  # ARP without weights
+        return trm.compare({"old": OLD, "new": NEW}, **options)
 
 
 @pytest.mark.parametrize("number", [0, -3, 1.5, "5", True])
@@ -1411,11 +1411,11 @@ def test_worst_queries_leave_out_those_without_relevant_items(library, empty):
         lists = map(pytest.importorskip("tensorflow").constant, lists)
     labels, scores = lists
     options = {"per_query": True, "empty": empty, "sample_weight": [1, 2, 3, 4]}
-    values = tfr.evaluate(labels, scores, ["mrr@1", "map"], **options)
+    values = trm.evaluate(labels, scores, ["mrr@1", "map"], **options)
     weight = 0 if empty == "skip" else 2
     assert values.weights["map"].tolist() == [1, weight, 3, 4]
     assert values.without_relevant["map"].tolist() == [False, weight > 0, False, False]
-    found = tfr.compare({"a": values}).worst_queries("mrr@1", "a", number=2)
+    found = trm.compare({"a": values}).worst_queries("mrr@1", "a", number=2)
     assert found.queries == [2, 0]
     assert ("items, left out: 1." in str(found)) == (weight > 0)
 
@@ -1428,22 +1428,22 @@ def test_queries_without_relevant_items_of_every_function():
     graded = {"ids": [[1], [1], [0]], "relevance": [[1], [1], [0]]}
     vectors = [[2, 1], [1, 2], [1, 1]], np.eye(2), graded
     for values, worst in (
-        (tfr.evaluate_run(qrels, run, names, per_query=True), "r"),
-        (tfr.evaluate_rows(*columns, names, per_query=True), "r"),
-        (tfr.evaluate_retrieval(*vectors, names, per_query=True), 0),
+        (trm.evaluate_run(qrels, run, names, per_query=True), "r"),
+        (trm.evaluate_rows(*columns, names, per_query=True), "r"),
+        (trm.evaluate_retrieval(*vectors, names, per_query=True), 0),
     ):
         assert values.without_relevant["mrr"].sum() == 1
         other = type(values)({}, values.weights)
         other |= {name: values[name] for name in reversed(values)}
         other.without_relevant = values.without_relevant
-        found = tfr.compare({"a": values, "b": other}).worst_queries("mrr", "b")
+        found = trm.compare({"a": values, "b": other}).worst_queries("mrr", "b")
         assert len(found.queries) == 2
         assert found.queries[0] == worst
 
 
 def test_movers_without_ids_have_numbers_and_their_own_column():
     models = {"improvement": {"x": [1.0, 2.0]}, "b": {"x": [1.0, 3.0]}}
-    found = tfr.compare(models).movers("x", "improvement")
+    found = trm.compare(models).movers("x", "improvement")
     assert found.queries == [1]
     assert found.columns == {
         "improvement": [2.0],
@@ -1462,4 +1462,4 @@ def test_movers_without_ids_have_numbers_and_their_own_column():
         (lambda c: c.worst_queries("x", "c"), "`model` must be one of those compared"),
     ):
         with pytest.raises(ValueError, match=message):
-            call(tfr.compare(models))
+            call(trm.compare(models))

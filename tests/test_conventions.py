@@ -20,7 +20,7 @@ from conventions_document import (
     same_values,
 )
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics import CONVENTIONS
 
 ROOT = DOCUMENT.parent.parent
@@ -57,7 +57,7 @@ def test_tools_that_share_all_but_one_metric_are_known_by_name():
     assert "(rbp: trec_eval only)" in str(CONVENTIONS["trec_eval"])
     for tool in ("trec_eval", "pytrec-eval", "ranx"):
         with pytest.raises(ValueError, match="Did you mean 'trec_eval'"):
-            tfr.evaluate([[1]], [[1]], ["map"], convention=f"{tool}s")
+            trm.evaluate([[1]], [[1]], ["map"], convention=f"{tool}s")
 
 
 @pytest.mark.parametrize("name", CONVENTIONS["tf_ranking"].metrics)
@@ -70,19 +70,19 @@ def test_defaults_equal_the_tf_ranking_convention(name):
 
 def test_an_explicit_option_overrides_the_convention():
     labels, scores = [1, 3, 0, 2], [4, 3, 2, 1]
-    linear = tfr.evaluate(labels, scores, ["ndcg"], gain="linear")
-    expected = tfr.evaluate(labels, scores, ["ndcg"])
+    linear = trm.evaluate(labels, scores, ["ndcg"], gain="linear")
+    expected = trm.evaluate(labels, scores, ["ndcg"])
     assert linear != expected
     trec_eval = {"convention": "trec_eval"}
-    assert tfr.evaluate(labels, scores, ["ndcg"], **trec_eval) == linear
+    assert trm.evaluate(labels, scores, ["ndcg"], **trec_eval) == linear
     assert (
-        tfr.evaluate(labels, scores, ["ndcg"], gain="exponential", **trec_eval)
+        trm.evaluate(labels, scores, ["ndcg"], gain="exponential", **trec_eval)
         == expected
     )
     for options, values in (({}, linear), ({"gain": "exponential"}, expected)):
         for metric in (
-            tfr.NDCG(**trec_eval, **options),
-            tfr.RankingMetrics(["ndcg"], **trec_eval, **options),
+            trm.NDCG(**trec_eval, **options),
+            trm.RankingMetrics(["ndcg"], **trec_eval, **options),
         ):
             copy = type(metric).from_config(metric.get_config())
             copy.update_state(labels, scores)
@@ -93,11 +93,11 @@ def test_an_explicit_option_overrides_the_convention():
 
 def test_a_copy_of_an_object_keeps_the_order_of_trec_eval():
     """By its ids, z is before a. Its options alone would not say so."""
-    metric = tfr.MeanReciprocalRank(convention="trec_eval")
-    copy = tfr.MeanReciprocalRank.from_config(metric.get_config())
+    metric = trm.MeanReciprocalRank(convention="trec_eval")
+    copy = trm.MeanReciprocalRank.from_config(metric.get_config())
     qrels, run = {"q": {"z": 1}}, {"q": {"a": 1.0, "z": 1.0}}
     for each in (metric, copy):
-        assert tfr.evaluate_run(qrels, run, [each]) == {"mrr": 1.0}
+        assert trm.evaluate_run(qrels, run, [each]) == {"mrr": 1.0}
 
 
 @pytest.mark.parametrize(
@@ -110,24 +110,24 @@ def test_xgboost_reads_32_ranks_without_a_cutoff(metric, at_32):
     for size, expected in ((32, at_32), (33, 0.0)):
         expected = {metric: pytest.approx(expected, rel=1e-6)}
         labels, scores = [0] * (size - 1) + [1], [*range(size, 0, -1)]
-        assert tfr.evaluate(labels, scores, **options) == expected
-        assert tfr.evaluate_rows([0] * size, labels, scores, **options) == expected
+        assert trm.evaluate(labels, scores, **options) == expected
+        assert trm.evaluate_rows([0] * size, labels, scores, **options) == expected
         qrels, run = {"q": [size - 1]}, {"q": [*range(size)]}
-        assert tfr.evaluate_run(qrels, run, **options) == expected
+        assert trm.evaluate_run(qrels, run, **options) == expected
         vectors = [[1.0]], [[score] for score in scores]
-        found = tfr.evaluate_retrieval(*vectors, [size - 1], **options)
+        found = trm.evaluate_retrieval(*vectors, [size - 1], **options)
         assert found == expected
-        explained = tfr.explain(labels, scores, metric, convention="xgboost")
+        explained = trm.explain(labels, scores, metric, convention="xgboost")
         assert explained.value == expected[metric]
         made = make_metric(metric, convention="xgboost")
         assert (made.name, made.k) == (metric, 32)
         copy = type(made).from_config(made.get_config())
-        for each in (made, copy, tfr.RankingMetrics(**options)):
+        for each in (made, copy, trm.RankingMetrics(**options)):
             each.update_state([labels], [scores])
             value = each.result()
             value = value[metric] if isinstance(value, dict) else value
             assert float(value) == expected[metric]
-    whole = tfr.evaluate(labels, scores, [f"{metric}@33"], convention="xgboost")
+    whole = trm.evaluate(labels, scores, [f"{metric}@33"], convention="xgboost")
     assert whole[f"{metric}@33"] > 0
 
 
@@ -144,19 +144,19 @@ RBP_OF_TREC_EVAL = [
 
 @pytest.mark.parametrize(("labels", "scores", "expected"), RBP_OF_TREC_EVAL)
 def test_rbp_of_trec_eval_by_hand(labels, scores, expected):
-    metric = tfr.RankBiasedPrecision(convention="trec_eval", name="object")
-    found = tfr.evaluate(labels, scores, ["rbp", metric], convention="trec_eval")
+    metric = trm.RankBiasedPrecision(convention="trec_eval", name="object")
+    found = trm.evaluate(labels, scores, ["rbp", metric], convention="trec_eval")
     assert found == dict.fromkeys(["rbp", "object"], pytest.approx(expected))
     rows = ["q"] * 3, labels, scores
-    found = tfr.evaluate_rows(*rows, ["rbp"], convention="trec_eval")
+    found = trm.evaluate_rows(*rows, ["rbp"], convention="trec_eval")
     assert found == {"rbp": pytest.approx(expected)}
     metric.update_state([labels], [scores])
     assert float(metric.result()) == pytest.approx(expected, rel=1e-6)
     run = {"q": {item: x for item, x in zip("abc", scores) if x != -np.inf}}
     qrels = {"q": dict(zip("abc", labels))}
-    found = tfr.evaluate_run(qrels, run, ["rbp"], convention="trec_eval")
+    found = trm.evaluate_run(qrels, run, ["rbp"], convention="trec_eval")
     assert found == {"rbp": pytest.approx(expected)}
-    explained = tfr.explain_run(qrels, run, metric, "q")
+    explained = trm.explain_run(qrels, run, metric, "q")
     assert explained.value == pytest.approx(expected)
 
 
@@ -164,37 +164,37 @@ def test_rbp_of_trec_eval_by_hand_of_ids_and_catalogs():
     truth = {"ids": [[0, 2]], "relevance": [[2, 1]]}
     for inputs, found in (("ids", [[0, 1, 2]]), ("catalog", [[3, 2, 1]])):
         options = {"inputs": inputs, "convention": "trec_eval"}
-        values = tfr.evaluate(truth, found, ["rbp", "rbp@1"], **options)
+        values = trm.evaluate(truth, found, ["rbp", "rbp@1"], **options)
         assert values == {"rbp": pytest.approx(0.1405), "rbp@1": pytest.approx(0.1)}
     retrieved = {"ids": [[0, 2]], "relevance": [[2, 4]]}, [[0, 1]]
-    values = tfr.evaluate(*retrieved, ["rbp"], inputs="ids", convention="trec_eval")
+    values = trm.evaluate(*retrieved, ["rbp"], inputs="ids", convention="trec_eval")
     assert values == {"rbp": pytest.approx(0.1 * 2 / 4)}  # item 2 was not retrieved
     vectors = [[1.0]], [[3.0], [2.0], [1.0]]
     truth = {"ids": [[0, 2]], "relevance": [[2, 1]]}
-    found = tfr.evaluate_retrieval(*vectors, truth, ["rbp"], convention="trec_eval")
+    found = trm.evaluate_retrieval(*vectors, truth, ["rbp"], convention="trec_eval")
     assert found == {"rbp": pytest.approx(0.1405)}
 
 
 def test_rbp_of_ranx_adds_up_the_labels():
-    found = tfr.evaluate([2, 0, 1], [3, 2, 1], ["rbp"], graded=True)
+    found = trm.evaluate([2, 0, 1], [3, 2, 1], ["rbp"], graded=True)
     assert found == {"rbp": pytest.approx(0.2 * (2 + 0.8**2))}
 
 
 def test_a_convention_applies_only_to_metrics_given_by_name():
-    metrics = ["map@2", tfr.NDCG(name="mine")]
-    values = tfr.evaluate(
+    metrics = ["map@2", trm.NDCG(name="mine")]
+    values = trm.evaluate(
         [1, 3, 0, 2], [4, 3, 2, 1], metrics, convention="torchmetrics"
     )
     assert values["map@2"] == 1.0
-    assert values["mine"] == tfr.evaluate([1, 3, 0, 2], [4, 3, 2, 1], ["ndcg"])["ndcg"]
+    assert values["mine"] == trm.evaluate([1, 3, 0, 2], [4, 3, 2, 1], ["ndcg"])["ndcg"]
 
 
 @pytest.mark.parametrize("word", ["trec", "LightGBM", 3, ["sklearn"]])
 def test_unknown_conventions_raise(word):
     for make in (
-        lambda: tfr.NDCG(convention=word),
-        lambda: tfr.evaluate([1], [1], ["ndcg"], convention=word),
-        lambda: tfr.RankingMetrics(["ndcg"], convention=word),
+        lambda: trm.NDCG(convention=word),
+        lambda: trm.evaluate([1], [1], ["ndcg"], convention=word),
+        lambda: trm.RankingMetrics(["ndcg"], convention=word),
     ):
         with pytest.raises(
             ValueError, match=r"must be one of .*, or None\. Received"
@@ -205,15 +205,15 @@ def test_unknown_conventions_raise(word):
 
 def test_a_convention_rejects_metrics_that_its_tools_lack():
     with pytest.raises(ValueError, match=r"covers only 'ndcg', 'map'"):
-        tfr.evaluate([1], [1], ["ndcg", "mrr"], convention="lightgbm")
+        trm.evaluate([1], [1], ["ndcg", "mrr"], convention="lightgbm")
     with pytest.raises(ValueError, match="Received: 'mrr'"):
-        tfr.MeanReciprocalRank(convention="sklearn")
-    tfr.evaluate([1], [1], ["ndcg", tfr.MeanReciprocalRank()], convention="lightgbm")
+        trm.MeanReciprocalRank(convention="sklearn")
+    trm.evaluate([1], [1], ["ndcg", trm.MeanReciprocalRank()], convention="lightgbm")
 
 
 def test_a_convention_without_metrics_given_by_name_raises():
     with pytest.raises(ValueError, match="'convention', which no such metric accepts"):
-        tfr.evaluate([1], [1], [tfr.NDCG()], convention="sklearn")
+        trm.evaluate([1], [1], [trm.NDCG()], convention="sklearn")
 
 
 @pytest.mark.filterwarnings("ignore:A weight of 0 does not mask")
@@ -241,10 +241,10 @@ def test_differences_from_trec_eval_in_the_document():
     assert [numbers(theirs) for _, theirs, *_ in rows] == [[0.0], [0.2]]
     for example, _, ours, _ in rows:
         call = re.search(r"`(evaluate_rows\(.*\))`", example)[1]
-        (value,) = eval(call, {"evaluate_rows": tfr.evaluate_rows}).values()
+        (value,) = eval(call, {"evaluate_rows": trm.evaluate_rows}).values()
         assert same_values([value], numbers(ours))
-    hole = tfr.HoleAtK(5, denominator="k")
-    found = tfr.evaluate_rows(["q", "q"], [0, -1], [2, 1], [hole])
+    hole = trm.HoleAtK(5, denominator="k")
+    found = trm.evaluate_rows(["q", "q"], [0, -1], [2, 1], [hole])
     assert found == {"hole@5": 0.2}
 
 

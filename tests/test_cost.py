@@ -12,22 +12,22 @@ from cases import LABEL_METRICS, METRICS
 from helpers import SUITE, count_optimized_ops, update_function
 from tensorflow.python.framework import kernels
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 QUERIES, ITEMS = 32, 80
 # Metrics of recommended items that need no data about these.
-WITHOUT_DATA = tfr.CatalogCoverage, tfr.ExposureEntropy, tfr.ExposureGini
+WITHOUT_DATA = trm.CatalogCoverage, trm.ExposureEntropy, trm.ExposureGini
 # Prints the peak memory of updates, without the scores [128, 100000]. It needs a new
 # process, because updates can reuse memory that earlier code freed.
 PEAK = f"""
 import resource
 import tensorflow as tf
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
 
-metric = tfr.RankingMetrics({SUITE}, inputs="catalog")
+metric = trm.RankingMetrics({SUITE}, inputs="catalog")
 
 @tf.function(autograph=False)
 def update(*arguments):
@@ -60,7 +60,7 @@ def nodes_of(function, *arguments):
 
 
 def test_ten_metrics_sort_twice_and_gather_little():
-    ops = count_optimized_ops(update_function(tfr.RankingMetrics(SUITE)), *lists())
+    ops = count_optimized_ops(update_function(trm.RankingMetrics(SUITE)), *lists())
     assert ops["TopKV2"] == 2
     # One for the labels by rank, and five that run only with ties.
     assert ops["GatherV2"] <= 6
@@ -70,7 +70,7 @@ def test_ten_metrics_sort_twice_and_gather_little():
 
 @pytest.mark.slow("compiles a program with XLA")
 def test_xla_does_not_sort_whole_lists():
-    update = tf.function(update_function(tfr.RankingMetrics(SUITE)), jit_compile=True)
+    update = tf.function(update_function(trm.RankingMetrics(SUITE)), jit_compile=True)
     program = update.experimental_get_compiler_ir(*lists())(stage="optimized_hlo")
     # One for labels, one for scores, and one for scores that may contain NaN.
     assert program.count('custom_call_target="TopK"') == 3
@@ -119,7 +119,7 @@ def test_every_operation_has_a_kernel_for_gpus(inputs, data, monkeypatch):
     ]
     if form in ("ids", "catalog"):
         metrics += [cls(num_items=30, inputs=form) for cls in WITHOUT_DATA]
-    metric = tfr.RankingMetrics(metrics, inputs=form)
+    metric = trm.RankingMetrics(metrics, inputs=form)
     nodes = nodes_of(update_function(metric), *data)
     lacking = {node.op for node in nodes if has_gpu_kernel(node) is False}
     assert len(nodes) > 300
@@ -142,7 +142,7 @@ def test_no_tensor_has_an_element_for_each_pair_of_ranks(k):
         for name in LABEL_METRICS
         if k is None or METRICS[name].has_cutoff
     ]
-    sizes = tensor_sizes(update_function(tfr.RankingMetrics(names)), *lists())
+    sizes = tensor_sizes(update_function(trm.RankingMetrics(names)), *lists())
     assert len(sizes) > 100
     assert min(sizes) >= 0  # all sizes are known
     # The largest tensor stacks the facts about the first 24 items of 24 lists.

@@ -12,18 +12,18 @@ import pytest
 import tensorflow as tf
 from cases import CASES, CLASSES, METRICS, OWN_METRICS, TESTED_ELSEWHERE, make_metric
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics import item_data, options
 from tfrankmetrics.metrics import fields
 from tfrankmetrics.testing import check_metric
 
-BASES = (tfr.TopKMetric, tfr.WholeListMetric, tfr.SubtopicMetric)
+BASES = (trm.TopKMetric, trm.WholeListMetric, trm.SubtopicMetric)
 SHARED = ["ties", "empty", "zero_weight", "convention", "inputs"]
 SHARED += ["name", "dtype"]
-FUNCTIONS = [tfr.evaluate, tfr.evaluate_rows, tfr.evaluate_run, tfr.evaluate_retrieval]
-FUNCTIONS += [tfr.explain, tfr.explain_rows, tfr.explain_run, tfr.explain_retrieval]
-FUNCTIONS += [tfr.RankingMetrics, tfr.EvaluateLists, tfr.EvaluateRows]
-FUNCTIONS += [tfr.EvaluateRetrieval]
+FUNCTIONS = [trm.evaluate, trm.evaluate_rows, trm.evaluate_run, trm.evaluate_retrieval]
+FUNCTIONS += [trm.explain, trm.explain_rows, trm.explain_run, trm.explain_retrieval]
+FUNCTIONS += [trm.RankingMetrics, trm.EvaluateLists, trm.EvaluateRows]
+FUNCTIONS += [trm.EvaluateRetrieval]
 
 
 def own_options(name):
@@ -67,19 +67,19 @@ def test_options_are_attributes(case):
 
 
 def test_options_are_read_only():
-    metric = tfr.NDCG(k=3)
+    metric = trm.NDCG(k=3)
     for option in ("k", "gain", "ties", "inputs"):
         with pytest.raises(AttributeError):
             setattr(metric, option, "linear")
 
 
 def test_none_means_the_convention_or_the_default():
-    assert tfr.NDCG(gain=None, ties=None).gain == "exponential"
-    from_trec_eval = tfr.NDCG(gain=None, convention="trec_eval")
+    assert trm.NDCG(gain=None, ties=None).gain == "exponential"
+    from_trec_eval = trm.NDCG(gain=None, convention="trec_eval")
     assert (from_trec_eval.gain, from_trec_eval.ties) == ("linear", "stable")
-    explicit = tfr.NDCG(gain="exponential", convention="trec_eval")
+    explicit = trm.NDCG(gain="exponential", convention="trec_eval")
     assert (explicit.gain, explicit.ties) == ("exponential", "stable")
-    assert tfr.NDCG(5).k == tfr.NDCG(k=5).k == 5
+    assert trm.NDCG(5).k == trm.NDCG(k=5).k == 5
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
@@ -120,9 +120,9 @@ def test_the_options_type_has_every_option_of_every_metric():
     all_options = {option for metric in OWN_METRICS.values() for option in metric.types}
     # The choices of `denominator` differ between metrics, so it is set on objects.
     expected = all_options - {"denominator"} | {"convention"}
-    types = typing.get_type_hints(tfr.Options, include_extras=True)
+    types = typing.get_type_hints(trm.Options, include_extras=True)
     assert types.keys() == expected, "correct the keys of Options in options.py"
-    documentation = inspect.getdoc(tfr.Options)
+    documentation = inspect.getdoc(trm.Options)
     for option in types:
         assert description_of(documentation, option)
     for metric in OWN_METRICS.values():
@@ -141,7 +141,7 @@ def test_functions_spell_their_arguments(function):
     signature = inspect.signature(function)
     # Without the quotes that Python 3.13 and earlier show around postponed types.
     assert len(str(signature).replace("'", "")) <= 600
-    assert len(str(inspect.signature(tfr.evaluate))) <= 600
+    assert len(str(inspect.signature(trm.evaluate))) <= 600
     assert str(signature.parameters["options"]) == "**options: 'Unpack[Options]'"
     documentation = inspect.getdoc(function)
     assert "`tfrankmetrics.Options`" in documentation
@@ -155,7 +155,7 @@ def test_functions_spell_their_arguments(function):
 
 
 def test_convention_names_are_the_keys_of_conventions():
-    assert typing.get_args(options.ConventionName) == (*tfr.CONVENTIONS,)
+    assert typing.get_args(options.ConventionName) == (*trm.CONVENTIONS,)
 
 
 @pytest.mark.parametrize("name", METRICS)
@@ -167,10 +167,10 @@ def test_the_error_for_an_unknown_argument_lists_the_valid_ones(name):
 def test_only_the_cutoff_may_be_given_by_position():
     for make, message in (
         (
-            lambda: tfr.NDCG(3, "linear"),
+            lambda: trm.NDCG(3, "linear"),
             "only `k` by position. Received: (3, 'linear')",
         ),
-        (lambda: tfr.PerQueryAUC(3), "nothing by position. Received: (3,)"),
+        (lambda: trm.PerQueryAUC(3), "nothing by position. Received: (3,)"),
     ):
         with pytest.raises(TypeError, match=re.escape(message)):
             make()
@@ -214,17 +214,17 @@ def mean_rank(lists, gain):
 def test_the_value_of_a_missing_query_is_declared(declarations, facts, expected):
     """0 would be the best value of a metric in which lower is better."""
     facts = {"lower_is_better": True, **facts}
-    declare("mean_rank", mean_rank, base=tfr.WholeListMetric, facts=facts)
+    declare("mean_rank", mean_rank, base=trm.WholeListMetric, facts=facts)
     qrels = {"q": {"a": 1, "b": 0}, "r": {"a": 1}}
     run = {"q": ["a", "b"]}
     if isinstance(expected, str):
         with pytest.raises(ValueError, match=expected):
-            tfr.evaluate_run(qrels, run, ["mean_rank"])
-        assert tfr.evaluate_run(qrels, run, ["mean_rank"], missing_queries="skip") == {
+            trm.evaluate_run(qrels, run, ["mean_rank"])
+        assert trm.evaluate_run(qrels, run, ["mean_rank"], missing_queries="skip") == {
             "mean_rank": 1.5
         }
     else:
-        assert tfr.evaluate_run(qrels, run, ["mean_rank"]) == {"mean_rank": expected}
+        assert trm.evaluate_run(qrels, run, ["mean_rank"]) == {"mean_rank": expected}
 
 
 def test_unjudged_items_and_options_are_facts_of_a_declaration(declarations):
@@ -232,14 +232,14 @@ def test_unjudged_items_and_options_are_facts_of_a_declaration(declarations):
     for policy in ("drop", "keep"):
         facts = {"range": (0, math.inf), "unjudged": policy}
         facts["unaffected_by"] = ("ties",)
-        declare(f"length_{policy}", length, base=tfr.WholeListMetric, facts=facts)
+        declare(f"length_{policy}", length, base=trm.WholeListMetric, facts=facts)
     names = ["length_drop", "length_keep"]
     run = {"q": {"a": 2.0, "b": 1.0}}
     for unjudged in ("irrelevant", "drop"):
-        found = tfr.evaluate_run({"q": {"a": 1}}, run, names, unjudged=unjudged)
+        found = trm.evaluate_run({"q": {"a": 1}}, run, names, unjudged=unjudged)
         assert found == {"length_drop": 1, "length_keep": 2}
     with pytest.raises(ValueError, match="'ties', which no such metric accepts"):
-        tfr.evaluate([[1]], [[1]], ["length_drop"], ties="stable")
+        trm.evaluate([[1]], [[1]], ["length_drop"], ties="stable")
 
 
 def test_a_metric_may_have_conflicts_of_its_own(declarations):
@@ -259,9 +259,9 @@ def test_a_metric_may_have_conflicts_of_its_own(declarations):
 @pytest.mark.parametrize(
     "call",
     [
-        lambda **wrong: tfr.evaluate([[1]], [[1]], ["ndcg"], **wrong),
-        lambda **wrong: tfr.evaluate_rows([1], [1], [1], ["ndcg"], **wrong),
-        lambda **wrong: tfr.RankingMetrics(["ndcg"], **wrong),
+        lambda **wrong: trm.evaluate([[1]], [[1]], ["ndcg"], **wrong),
+        lambda **wrong: trm.evaluate_rows([1], [1], [1], ["ndcg"], **wrong),
+        lambda **wrong: trm.RankingMetrics(["ndcg"], **wrong),
     ],
 )
 def test_the_error_for_an_unknown_option_suggests_a_valid_one(call):
@@ -282,7 +282,7 @@ def with_beta(lists, gain, *, beta):
 
 
 @dataclasses.dataclass(frozen=True)
-class One(tfr.ItemGain):
+class One(trm.ItemGain):
     """A gain of 1 for each item."""
 
     def __call__(self, items):
@@ -293,7 +293,7 @@ def declare(
     name="half",
     formula=half,
     gain=One,
-    base=tfr.TopKMetric,
+    base=trm.TopKMetric,
     aliases=(),
     facts=frozenset({("range", (0, math.inf))}),
     **fields,
@@ -303,7 +303,7 @@ def declare(
     namespace["__annotations__"] = {field: kind for field, (kind, _) in fields.items()}
     cls = type("Half", (base,), {**namespace, "__module__": __name__})
     facts = dict(facts)
-    return tfr.metric(name, formula=formula, gain=gain, aliases=aliases, **facts)(cls)
+    return trm.metric(name, formula=formula, gain=gain, aliases=aliases, **facts)(cls)
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def declare(
         (lambda: declare("half@5"), ValueError, "lower-case letters"),
         (lambda: declare(base=tf.keras.metrics.Metric), TypeError, "a subclass of TopKMetric"),
         (lambda: declare(beta=(float, 0.5)), TypeError, "must be an option of the formula or of the gain.*'beta'"),
-        (lambda: declare(gain=tfr.BinaryGain), TypeError, "must be a field of the class.*without 'relevance_threshold'"),
+        (lambda: declare(gain=trm.BinaryGain), TypeError, "must be a field of the class.*without 'relevance_threshold'"),
         (lambda: declare(formula=with_beta, beta=(complex, 1)), TypeError, "type of an option must be a Literal.*complex"),
         (lambda: declare(empty=(Literal["half"], "half")), TypeError, "type of `empty` must be a Literal of some of 'zero', 'one', 'skip'"),
         (lambda: declare(inputs=(Literal["rows"], "rows")), TypeError, "type of `inputs` must be a Literal of some of"),
@@ -336,7 +336,7 @@ def declare(
         (lambda: declare(gain="linear"), TypeError, "must be a subclass of ItemGain.*Received: 'linear'"),
         (lambda: declare(aliases="HALF"), TypeError, "must be a tuple of names. Received: 'HALF'"),
         (lambda: declare(ties=(Literal["stable"], "expected")), ValueError, "`ties` of `half` must be 'stable'"),
-        (lambda: declare(gain=tfr.LabelGain, gain_=(str, "")), TypeError, "'gain_'|'gain'"),
+        (lambda: declare(gain=trm.LabelGain, gain_=(str, "")), TypeError, "'gain_'|'gain'"),
         (lambda: declare(facts={"range": 1}), TypeError, "`range` of `half` must be a pair of numbers.*Received: 1"),
         (lambda: declare(facts={"range": (1, 0)}), TypeError, r"the lowest below the highest value. Received: \(1, 0\)"),
         (lambda: declare(empty=(Literal["one"], "one")), ValueError, "`empty` of `half` must be one of"),
@@ -352,22 +352,22 @@ def test_invalid_declarations_raise(declarations, make, error, message):
 def test_a_field_needs_a_default(declarations):
     with pytest.raises(TypeError, match=r"must have a default\. Received: `beta`"):
 
-        @tfr.metric("half", formula=half, gain=One)
-        class Half(tfr.TopKMetric):
+        @trm.metric("half", formula=half, gain=One)
+        class Half(trm.TopKMetric):
             beta: float
 
 
 def test_undeclared_classes_raise():
-    class Undeclared(tfr.TopKMetric):
+    class Undeclared(trm.TopKMetric):
         pass
 
-    for cls in (tfr.TopKMetric, Undeclared):
+    for cls in (trm.TopKMetric, Undeclared):
         with pytest.raises(TypeError, match="declared with @tfrankmetrics"):
             cls(k=3)
 
 
-ATTRIBUTES = {n for n in dir(tfr.NDCG) if not n.startswith("__")}
-ATTRIBUTES = sorted(ATTRIBUTES - {*tfr.NDCG.fields})
+ATTRIBUTES = {n for n in dir(trm.NDCG) if not n.startswith("__")}
+ATTRIBUTES = sorted(ATTRIBUTES - {*trm.NDCG.fields})
 
 
 @pytest.mark.parametrize("name", [*ATTRIBUTES, "declaration", "self"])
@@ -426,14 +426,14 @@ def largest_gain(lists, gain):
     return tf.stack(tops, axis=1)
 
 
-class PaddingCounts(tfr.ItemGain):
+class PaddingCounts(trm.ItemGain):
     """A gain that is not 0 for padding."""
 
     def __call__(self, items):
         return tf.cast(items.labels, tf.float64) + 1
 
 
-class FirstItem(tfr.ItemGain):
+class FirstItem(trm.ItemGain):
     """A gain of the first item alone, [B, 1]."""
 
     def __call__(self, items):
@@ -447,23 +447,23 @@ class FirstItem(tfr.ItemGain):
         ({"formula": lambda lists, gain: half(lists, gain)[:, :1]}, r"one for each cutoff.*shape \(1, 1\)"),
         ({"formula": lambda lists, gain: lists.expected(gain)}, r"one for each cutoff.*shape \(1, 4\)"),
         ({"formula": lambda lists, gain: lists.sum_to_cutoffs(lists.expected(gain)) / lists.k}, r"must equal the value at the cutoff k=4.*\[0\.\] without a cutoff"),
-        ({"base": tfr.WholeListMetric}, r"values \[B\].*shape \(1, 1\)"),
+        ({"base": trm.WholeListMetric}, r"values \[B\].*shape \(1, 1\)"),
         ({"formula": lambda lists, gain: tf.cast(half(lists, gain), "float32")}, "Received: float32"),
         ({"formula": lambda lists, gain: None}, "must return float64.*Received: None"),
         ({"formula": lambda lists: 1.0}, "list of 4 items: TypeError"),
         ({"formula": lambda lists, gain: {}["x"]}, "list of 4 items: KeyError: 'x'"),
-        ({"gain": tfr.ItemGain}, "list of 4 items: NotImplementedError"),
+        ({"gain": trm.ItemGain}, "list of 4 items: NotImplementedError"),
         ({"gain": lambda: 1.0}, "must be a subclass of ItemGain"),
         ({"facts": {}}, r"must be in its range, \(0, 1\). Received: \[0.5 1.  2. \]"),
         ({"facts": {"range": (-1, 9)}}, r"without results must be the declared one, -1. Received: \[0. 0. 0.\]"),
         ({"gain": FirstItem}, r"gain of `half` must return a float64 number for each item.*\(1, 4\)"),
         ({"facts": {"by_rank": {"x": half}}}, r"column 'x' in `by_rank` of `half` must be a float64 number for each rank"),
         ({"gain": PaddingCounts}, "must not depend on padding"),
-        ({"formula": on_padding, "base": tfr.WholeListMetric}, "must not depend on padding"),
+        ({"formula": on_padding, "base": trm.WholeListMetric}, "must not depend on padding"),
         ({"formula": share_of_batch}, "must not depend on the other lists"),
         ({"formula": share_of_total}, "must be a number for each list.*divide_no_nan"),
-        ({"formula": mean_of_batch, "gain": tfr.BinaryGain, "relevance_threshold": (float, 1.0)}, "must not depend on the other lists"),
-        ({"formula": largest_gain, "gain": tfr.BinaryGain, "relevance_threshold": (float, 1.0)}, "mean over all permutations"),
+        ({"formula": mean_of_batch, "gain": trm.BinaryGain, "relevance_threshold": (float, 1.0)}, "must not depend on the other lists"),
+        ({"formula": largest_gain, "gain": trm.BinaryGain, "relevance_threshold": (float, 1.0)}, "mean over all permutations"),
     ],
 )  # fmt: skip
 def test_a_metric_is_checked_on_small_lists(declarations, arguments, message):
@@ -472,7 +472,7 @@ def test_a_metric_is_checked_on_small_lists(declarations, arguments, message):
         check_metric(metric)
     # The first use of a metric checks it.
     with pytest.raises(TypeError, match=message):
-        tfr.evaluate([[1, 0]], [[2, 1]], ["half"])
+        trm.evaluate([[1, 0]], [[2, 1]], ["half"])
     with pytest.raises(TypeError, match=message):
         metric()
 
@@ -484,17 +484,17 @@ def test_a_formula_that_is_nan_raises_when_it_is_used(declarations):
 
     nan = declare(formula=nan_for_long_lists)
     with pytest.raises(ValueError, match=r"must be finite.* in query 0 for 'half@1'"):
-        tfr.evaluate([[1] * 9], [[1] * 9], [nan(k=1)])
+        trm.evaluate([[1] * 9], [[1] * 9], [nan(k=1)])
 
 
 def test_a_formula_may_support_only_single_orders(declarations):
     largest = declare(
         formula=largest_gain,
-        gain=tfr.BinaryGain,
+        gain=trm.BinaryGain,
         relevance_threshold=(float, 1.0),
         ties=(Literal["stable"], "stable"),
     )
-    assert tfr.evaluate([[0, 1]], [[1, 1]], [largest(k=1)]) == {"half@1": 0}
+    assert trm.evaluate([[0, 1]], [[1, 1]], [largest(k=1)]) == {"half@1": 0}
 
 
 # The value of `tied` is not a mean over the orders of tied items.
@@ -513,17 +513,17 @@ def test_metrics_with_the_same_class_name_are_told_apart(declarations):
 
 def test_a_class_may_be_declared_again(declarations):
     """Running a notebook cell twice declares its metric again."""
-    first = tfr.evaluate([[1, 0]], [[2, 1]], [declare()(k=1)])
+    first = trm.evaluate([[1, 0]], [[2, 1]], [declare()(k=1)])
     again = declare(formula=lambda lists, gain: 2 * half(lists, gain))
     assert first == {"half@1": 1 / 2}
-    assert tfr.evaluate([[1, 0]], [[2, 1]], ["half@1"]) == {"half@1": 1}
-    assert tfr.evaluate([[1, 0]], [[2, 1]], [again(k=1)]) == {"half@1": 1}
+    assert trm.evaluate([[1, 0]], [[2, 1]], ["half@1"]) == {"half@1": 1}
+    assert trm.evaluate([[1, 0]], [[2, 1]], [again(k=1)]) == {"half@1": 1}
 
 
 def test_a_name_may_end_in_a_number(declarations):
     declare("half_2")
     for name, expected in (("half_2", 2 / 2), ("half_2@1", 1 / 2)):
-        assert tfr.evaluate([[1, 0]], [[2, 1]], [name]) == {name: expected}
+        assert trm.evaluate([[1, 0]], [[2, 1]], [name]) == {name: expected}
 
 
 def test_of_two_metrics_a_lower_value_is_better():

@@ -13,7 +13,7 @@ from cases import OWN_METRICS as METRICS
 from code_blocks import run_blocks
 from doc_tables import DOCUMENTS, PAGES_OF_METRICS, ordered, text_of, updated
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics import arrays, testing
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -26,14 +26,14 @@ OF_TOOLS = [
 ]
 MODULES = [
     name
-    for _, name, _ in pkgutil.walk_packages(tfr.__path__, "tfrankmetrics.")
+    for _, name, _ in pkgutil.walk_packages(trm.__path__, "tfrankmetrics.")
     if not name.startswith(("tfrankmetrics.tfma", "tfrankmetrics.beam"))
     and not name.endswith(OTHER_LIBRARIES)
     and name != "tfrankmetrics.arrays.torch"  # PyTorch may not be installed
     and name not in OF_TOOLS
 ]
 
-BASES = (tfr.ItemMetric, tfr.TopKMetric, tfr.WholeListMetric, tfr.SubtopicMetric)
+BASES = (trm.ItemMetric, trm.TopKMetric, trm.WholeListMetric, trm.SubtopicMetric)
 # Users pass no arguments to these.
 NO_ARGUMENTS = ["ItemGain", "RankedLists", "RankingWarning", "RunValues"]
 NO_ARGUMENTS += [
@@ -59,16 +59,16 @@ def test_docstring_examples(module):
         pytest.fail("".join(report), pytrace=False)
 
 
-@pytest.mark.parametrize("name", sorted({*tfr.__all__} - {"CONVENTIONS"}))
+@pytest.mark.parametrize("name", sorted({*trm.__all__} - {"CONVENTIONS"}))
 def test_public_names_have_documentation_and_an_example(name):
-    public = getattr(tfr, name)
+    public = getattr(trm, name)
     assert ">>> " in public.__doc__
     if name not in NO_ARGUMENTS:
         assert "Args:" in public.__doc__
     is_declared = hasattr(public, "declaration")
     if is_declared:  # the base class documents the errors
         public = next(base for base in BASES if issubclass(public, base))
-    if public in (*BASES, tfr.RankingMetrics) or inspect.isfunction(public):
+    if public in (*BASES, trm.RankingMetrics) or inspect.isfunction(public):
         assert "Raises:" in public.__doc__
 
 
@@ -104,7 +104,7 @@ def test_reference_has_every_public_name():
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     blocks = re.findall(r"^::: tfrankmetrics\.(\S+)", text, re.MULTILINE)
     assert len(blocks) == len({*blocks})
-    public = [*tfr.__all__, *(f"options.{name}" for name in tfr.options.__all__)]
+    public = [*trm.__all__, *(f"options.{name}" for name in trm.options.__all__)]
     public.remove("Options")  # it is in `options`, too
     public += [f"testing.{name}" for name in testing.__all__]
     for module in ["tfma", "beam"]:  # read, since Beam and TFMA may not be installed

@@ -11,7 +11,7 @@ import pytest
 from cases import CLASSES
 from helpers import value
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 NOTEBOOK_NDCG = "notebook on MAP, precision@k and NDCG"
 BLOG = "blog post on metrics for ranking"
@@ -130,7 +130,7 @@ def test_values_from_ids(
     options = dict(options)
     duplicates = options.pop("duplicates", None)
     metric = CLASSES[name](k=k, **options)
-    (found,) = tfr.evaluate(
+    (found,) = trm.evaluate(
         relevant, recommended, [metric], inputs="ids", duplicates=duplicates
     ).values()
     assert round(found, digits) == pytest.approx(expected, rel=1e-14)
@@ -139,7 +139,7 @@ def test_values_from_ids(
 def test_ndcg_with_reciprocal_positions_as_grades():
     """The blog post's grades are 1 / (position in the list of relevant documents)."""
     relevant, grades = ["a", "b", "c"], [1 / 1, 1 / 2, 1 / 3]
-    ndcg = tfr.evaluate(
+    ndcg = trm.evaluate(
         {"ids": [relevant], "relevance": [grades]},
         [["c", "x", "a"]],
         ["ndcg"],
@@ -157,6 +157,6 @@ def test_ndcg_with_reciprocal_positions_as_grades():
 def test_relevance_at_one_rank(number, k, relevance):
     """The notebook on MAP@12 defines rel@k, the relevance of the item at rank k."""
     ids, names = [TRUTH], [f"P@{depth}" for depth in range(1, k + 1)]
-    precision = tfr.evaluate(ids, [list(PREDICTED[number])], names, inputs="ids")
+    precision = trm.evaluate(ids, [list(PREDICTED[number])], names, inputs="ids")
     before = (k - 1) * precision[f"P@{k - 1}"] if k > 1 else 0.0
     assert k * precision[f"P@{k}"] - before == pytest.approx(relevance)

@@ -18,7 +18,7 @@ from cases import (
 )
 from helpers import judged_without_mask
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 pytestmark = judged_without_mask
 
@@ -59,11 +59,11 @@ def test_every_value_is_explained(case, weighted):
     sample_weight = weights if weighted else None
     for _, k in with_cutoffs([case], (4, None)):
         metric = case.metric(k)
-        values = tfr.evaluate(
+        values = trm.evaluate(
             labels, scores, [metric], sample_weight=sample_weight, per_query=True
         )
         for query, value in enumerate(values[metric.name]):
-            explanation = tfr.explain(
+            explanation = trm.explain(
                 labels, scores, metric, query, sample_weight=sample_weight
             )
             assert_adds_up(explanation, value)
@@ -83,9 +83,9 @@ ORDERS = [
 def test_every_order_of_ties_is_explained(name, ties):
     metric = make_metric(name, 4, ties=ties)
     labels, scores = lists_for(name)
-    values = tfr.evaluate(labels, scores, [metric], per_query=True)[metric.name]
+    values = trm.evaluate(labels, scores, [metric], per_query=True)[metric.name]
     for query, value in enumerate(values):
-        explanation = tfr.explain(labels, scores, metric, query)
+        explanation = trm.explain(labels, scores, metric, query)
         assert_adds_up(explanation, value)
         assert "tied ranks" not in explanation.columns
 
@@ -97,11 +97,11 @@ def test_ids_are_explained(name, duplicates):
     recommended = [["a", "c", "b", "a"], ["a", "b"], ["a"], ["d", "d", "z", "c"]]
     for _, k in with_cutoffs([name], (2, None)):
         metric, options = make_metric(name, k), {"duplicates": duplicates}
-        values = tfr.evaluate(
+        values = trm.evaluate(
             relevant, recommended, [metric], inputs="ids", per_query=True, **options
         )[metric.name]
         for query, value in enumerate(values):
-            explanation = tfr.explain(
+            explanation = trm.explain(
                 relevant, recommended, metric, query, inputs="ids", **options
             )
             assert_adds_up(explanation, value)
@@ -129,18 +129,18 @@ def test_catalogs_and_retrieval_are_explained(name, ties):
     for _, k in with_cutoffs([name], (3, None)):
         metric = make_metric(name, k, ties=ties)
         truth = {"ids": relevant, "exclude": exclude}
-        values = tfr.evaluate(
+        values = trm.evaluate(
             truth, scores, [metric], inputs="catalog", per_query=True
         )[metric.name]
         for query, value in enumerate(values):
-            explanation = tfr.explain(truth, scores, metric, query, inputs="catalog")
+            explanation = trm.explain(truth, scores, metric, query, inputs="catalog")
             assert_adds_up(explanation, value)
         arguments = queries, candidates, relevant
-        found = tfr.evaluate_retrieval(
+        found = trm.evaluate_retrieval(
             *arguments, [metric], exclude=exclude, per_query=True
         )[metric.name]
         for query, value in enumerate(found):
-            explanation = tfr.explain_retrieval(
+            explanation = trm.explain_retrieval(
                 *arguments, metric, query, exclude=exclude
             )
             assert_adds_up(explanation, value)
@@ -151,8 +151,8 @@ def test_an_explanation_of_retrieval_counts_an_excluded_item_as_missed(dtype):
     """Also the last of the relevant items."""
     vectors = np.array([[3], [2], [1]], dtype)
     arguments, exclude = (vectors[2:], vectors, [[0, 2]]), [[2]]
-    found = tfr.evaluate_retrieval(*arguments, ["recall@3"], exclude=exclude)
-    explained = tfr.explain_retrieval(*arguments, "recall@3", exclude=exclude)
+    found = trm.evaluate_retrieval(*arguments, ["recall@3"], exclude=exclude)
+    explained = trm.explain_retrieval(*arguments, "recall@3", exclude=exclude)
     assert explained.value == found["recall@3"] == 0.5
 
 
@@ -165,12 +165,12 @@ def test_contributions_under_ties_are_means_over_the_orders(name):
     """Items 1 to 3 are tied. Each order of them is explained, with other scores."""
     labels = np.array([2.0, 0, 1, 3, 0, 1])
     metric = make_metric(name, 4)
-    explanation = tfr.explain(labels, np.array([9, 5, 5, 5, 2, 1]), metric)
+    explanation = trm.explain(labels, np.array([9, 5, 5, 5, 2, 1]), metric)
     orders = []
     for order in itertools.permutations([1, 2, 3]):
         scores = np.array([9.0, 0, 0, 0, 2, 1])
         scores[[*order]] = [7, 6, 5]
-        orders.append(read(tfr.explain(labels, scores, metric), "contribution"))
+        orders.append(read(trm.explain(labels, scores, metric), "contribution"))
     mean, ours = np.mean(orders, axis=0), read(explanation, "contribution")
     if name in WHOLE_LIST:
         mean, ours = (np.append(each[1:4].sum(), each[4:]) for each in (mean, ours))
@@ -180,7 +180,7 @@ def test_contributions_under_ties_are_means_over_the_orders(name):
 
 def test_ndcg_by_hand():
     """NDCG@3 with linear gains: 3 / 1 + 2 / log2(3) + 0 / 2, over the ideal DCG."""
-    explanation = tfr.explain([2, 3, 0, 1], [5, 9, 4, 1], "ndcg@3", gain="linear")
+    explanation = trm.explain([2, 3, 0, 1], [5, 9, 4, 1], "ndcg@3", gain="linear")
     ideal = 3 / math.log2(2) + 2 / math.log2(3) + 1 / math.log2(4)
     assert explanation.columns["item"].tolist() == [1, 0, 2, 3]
     assert explanation.columns["rank"].tolist() == [1, 2, 3, 4]
@@ -196,13 +196,13 @@ def test_auc_and_opa_count_the_pairs_of_each_item():
     """Relevant at ranks 1 and 4 of 5: 3 + 1 of 6 pairs are in order."""
     labels, scores = [1, 0, 0, 1, 0], [5, 4, 3, 2, 1]
     for name in ("auc", "opa"):
-        parts = tfr.explain(labels, scores, name).columns["contribution"]
+        parts = trm.explain(labels, scores, name).columns["contribution"]
         assert parts == pytest.approx([3 / 6, 0, 0, 1 / 6, 0])
 
 
 def test_arp_starts_with_what_was_not_retrieved():
     """Labels 1 and 1 at rank 1 and in the last place, rank 3: (1 + 3) / 2."""
-    explanation = tfr.explain([1, 0, 1], [3, 2, -math.inf], "arp")
+    explanation = trm.explain([1, 0, 1], [3, 2, -math.inf], "arp")
     assert explanation.value == 2
     assert explanation.columns["contribution"] == pytest.approx(
         [0.5, 0, math.nan], nan_ok=True
@@ -222,11 +222,11 @@ def test_rows_are_explained():
     }
     columns = "query", "label", "score"
     for metric in ("ndcg@3", "judged@5", "bpref", "map"):
-        values = tfr.evaluate_rows(
+        values = trm.evaluate_rows(
             *columns, [metric], data=table, sample_weight="weight", per_query=True
         )
         for query, value in zip(values["query"], values[metric]):
-            explanation = tfr.explain_rows(
+            explanation = trm.explain_rows(
                 *columns,
                 metric,
                 query,
@@ -237,10 +237,10 @@ def test_rows_are_explained():
             assert_adds_up(explanation, value)
     rows = [int(item[1:]) for item in explanation.columns["item"]]
     assert set(table["query"][rows]) == {query}
-    groups = tfr.explain_rows(None, [1, 0, 1], [3, 2, 1], "mrr", 1, groups=[1, 2])
+    groups = trm.explain_rows(None, [1, 0, 1], [3, 2, 1], "mrr", 1, groups=[1, 2])
     assert groups.columns["item"].tolist() == [1, 2]
     assert groups.value == 0.5
-    number = tfr.explain_rows(np.array([7]), [1], [1], "mrr", np.int64(7))
+    number = trm.explain_rows(np.array([7]), [1], [1], "mrr", np.int64(7))
     assert "of query 7:" in str(number)
 
 
@@ -248,29 +248,29 @@ def test_runs_are_explained_in_the_order_of_trec_eval():
     qrels = {"q": {"a": 1, "c": 2, "d": 0}, "empty": {"x": 1}}
     run = {"q": {"a": 1.0, "b": 1.0, "c": 0.5, "e": 1.0 + 1e-9}}
     for options in ({}, {"convention": "trec_eval"}, {"unjudged": "drop"}):
-        values = tfr.evaluate_run(qrels, run, ["ndcg@3"], per_query=True, **options)
+        values = trm.evaluate_run(qrels, run, ["ndcg@3"], per_query=True, **options)
         for query, value in zip(values["query"], values["ndcg@3"]):
-            explanation = tfr.explain_run(qrels, run, "ndcg@3", query, **options)
+            explanation = trm.explain_run(qrels, run, "ndcg@3", query, **options)
             assert_adds_up(explanation, value)
-    both = tfr.explain_run(qrels, run, "ndcg@3", "q", versus="trec_eval")
+    both = trm.explain_run(qrels, run, "ndcg@3", "q", versus="trec_eval")
     # In float32, e is tied with a and b; the later id is first.
     assert both.columns["item"].tolist() == ["e", "a", "b", "c"]
     assert both.columns["item (trec_eval)"].tolist() == ["e", "b", "a", "c"]
-    trec = tfr.explain_run(qrels, run, "ndcg@3", "q", convention="trec_eval")
-    made = tfr.NDCG(3, convention="trec_eval", name="ndcg@3 (trec_eval)")
-    alone = tfr.explain_run(qrels, run, made, "q")
+    trec = trm.explain_run(qrels, run, "ndcg@3", "q", convention="trec_eval")
+    made = trm.NDCG(3, convention="trec_eval", name="ndcg@3 (trec_eval)")
+    alone = trm.explain_run(qrels, run, made, "q")
     assert alone.columns["item"].tolist() == trec.columns["item"].tolist()
     assert alone.value == trec.value
-    of_objects = tfr.explain_run(qrels, run, tfr.NDCG(3), "q", versus=made)
+    of_objects = trm.explain_run(qrels, run, trm.NDCG(3), "q", versus=made)
     assert of_objects.values == both.values
     assert both.values == {
-        "ndcg@3": tfr.explain_run(qrels, run, "ndcg@3", "q").value,
+        "ndcg@3": trm.explain_run(qrels, run, "ndcg@3", "q").value,
         "ndcg@3 (trec_eval)": trec.value,
     }
     label = trec.columns["label"]
     assert np.isnan(label[trec.columns["item"] == "e"]).all()
     assert "unjudged" in str(trec)
-    lost = tfr.explain_run(qrels, run, "ndcg@3", "empty")
+    lost = trm.explain_run(qrels, run, "ndcg@3", "empty")
     assert lost.value == 0
     assert lost.columns["item"].tolist() == ["x"]
 
@@ -279,40 +279,40 @@ def test_each_item_has_one_row_in_two_conventions():
     """trec_eval orders the items in another way: also those that are missing."""
     qrels = {"q": {"a": 1, "b": 0, "c": 2, "d": 1, "e": 3}}
     run = {"q": {"b": 9.5, "a": 8.1, "z": 0.3}}
-    both = tfr.explain_run(qrels, run, "ndcg", "q", versus="trec_eval")
+    both = trm.explain_run(qrels, run, "ndcg", "q", versus="trec_eval")
     assert both.columns["item"].tolist() == ["b", "a", "z", "c", "d", "e"]
     assert np.isnan(both.columns["rank"][3:]).all()
     assert "item (trec_eval)" not in both.columns
     assert str(both).count("unjudged") == 1
-    cutoffs = tfr.explain([3, 0, 1], [3, 2, 1], tfr.NDCG(k=1), versus=tfr.NDCG(k=2))
+    cutoffs = trm.explain([3, 0, 1], [3, 2, 1], trm.NDCG(k=1), versus=trm.NDCG(k=2))
     assert cutoffs.columns["label"].tolist() == [3, 0, 1]
     assert "They differ in cutoff (1 or 2)" in str(cutoffs)
     assert "unjudged" not in str(cutoffs)
-    one, two = (tfr.RecallAtK(k=k) for k in (1, 2))
+    one, two = (trm.RecallAtK(k=k) for k in (1, 2))
     for labels, differ in (
         ([1, 0, 1], ""),
         ([1, 1, 0], "; the values differ from rank 2 on"),
     ):
-        found = tfr.explain(labels, [3, 2, 1], one, versus=two)
+        found = trm.explain(labels, [3, 2, 1], one, versus=two)
         assert f"They differ in cutoff (1 or 2){differ}." in str(found)
-    metrics = tfr.explain([3, 0, 1], [3, 2, 1], "mrr", versus=tfr.DCG())
+    metrics = trm.explain([3, 0, 1], [3, 2, 1], "mrr", versus=trm.DCG())
     assert "They are different metrics; the values differ from rank 1 on." in str(
         metrics
     )
 
 
 def test_nan_is_tied_only_with_nan():
-    untied = tfr.explain([1, 0], [math.nan, 2.0], "ndcg@2")
+    untied = trm.explain([1, 0], [math.nan, 2.0], "ndcg@2")
     assert "tied ranks" not in untied.columns
-    tied = tfr.explain([0, 1, 0], [1.0, math.nan, math.nan], "mrr")
+    tied = trm.explain([0, 1, 0], [1.0, math.nan, math.nan], "mrr")
     assert tied.columns["tied ranks"].tolist() == ["", "2-3", "2-3"]
-    infinite = tfr.explain([0, 1], [math.inf, 1.0], "mrr")
+    infinite = trm.explain([0, 1], [math.inf, 1.0], "mrr")
     assert "tied ranks" not in infinite.columns
 
 
 def test_the_running_value_of_an_empty_list_is_its_value():
     for empty, value in (("zero", 0.0), ("one", 1.0)):
-        explanation = tfr.explain([0, 0], [2, 1], "ndcg", empty=empty)
+        explanation = trm.explain([0, 0], [2, 1], "ndcg", empty=empty)
         assert explanation.value == value
         assert explanation.columns["running value"].tolist() == [value] * 2
     text = (
@@ -335,23 +335,23 @@ RULES = [
 @pytest.mark.parametrize(("metric", "labels", "rule"), RULES)
 def test_rules_are_those_of_the_metric(metric, labels, rule):
     scores = -np.arange(len(labels), dtype=float)
-    (found,) = tfr.explain(labels, scores, metric).rules.values()
+    (found,) = trm.explain(labels, scores, metric).rules.values()
     assert found == rule
 
 
 def test_two_conventions_side_by_side():
     labels, scores = [1, 3, 0, 2], [4, 3, 2, 1]
-    both = tfr.explain(labels, scores, "ndcg@2", versus="trec_eval")
+    both = trm.explain(labels, scores, "ndcg@2", versus="trec_eval")
     for options, suffix in (({}, ""), ({"convention": "trec_eval"}, " (trec_eval)")):
-        alone = tfr.explain(labels, scores, "ndcg@2", **options)
+        alone = trm.explain(labels, scores, "ndcg@2", **options)
         assert both.values[f"ndcg@2{suffix}"] == alone.value
         shown = both.columns[f"contribution{suffix}"]
         np.testing.assert_array_equal(shown, alone.columns["contribution"])
     assert "discount (trec_eval)" not in both.columns  # the same in both
     assert "gain ('exponential' or 'linear')" in str(both)
     assert "differ from rank 1 on" in str(both)
-    linear = tfr.NDCG(k=3, gain="linear", name="linear")
-    other = tfr.explain(labels, scores, tfr.NDCG(k=2), versus=linear)
+    linear = trm.NDCG(k=3, gain="linear", name="linear")
+    other = trm.explain(labels, scores, trm.NDCG(k=2), versus=linear)
     assert [*other.values] == ["ndcg@2", "linear"]
     assert len(other.columns["rank"]) == 4
     assert np.isnan(other.columns["contribution"][2])
@@ -367,25 +367,25 @@ def test_metrics_of_users_are_explained():
         best = [tf.reduce_max(at_rank[:, :k], axis=1) for k in lists.cutoffs]
         return tf.maximum(tf.stack(best, axis=1), 0)
 
-    @tfr.metric("best_rank", formula=best_rank, gain=tfr.BinaryGain)
-    class BestRank(tfr.TopKMetric):
+    @trm.metric("best_rank", formula=best_rank, gain=trm.BinaryGain)
+    class BestRank(trm.TopKMetric):
         """The reciprocal of the best rank, in TensorFlow."""
 
         relevance_threshold: float = 1.0
         ties: Literal["stable"] = "stable"
 
     labels, scores = [[0, 1, 1], [1, 0, 0]], [[3, 2, 1], [3, 2, 1]]
-    parts = tfr.explain(labels, scores, "best_rank").columns["contribution"]
+    parts = trm.explain(labels, scores, "best_rank").columns["contribution"]
     assert parts.tolist() == [0, 0.5, 0]
-    values = tfr.evaluate(labels, scores, ["best_rank"], per_query=True)["best_rank"]
+    values = trm.evaluate(labels, scores, ["best_rank"], per_query=True)["best_rank"]
     for query, value in enumerate(values):
-        assert_adds_up(tfr.explain(labels, scores, "best_rank", query), value)
+        assert_adds_up(trm.explain(labels, scores, "best_rank", query), value)
 
 
 def test_a_long_list_with_many_relevant_items_takes_linear_memory():
     rng = np.random.default_rng(0)
     labels = (rng.random(20_000) < 0.005).astype(int)
-    explanation = tfr.explain(labels, rng.random(20_000), "map")
+    explanation = trm.explain(labels, rng.random(20_000), "map")
     assert len(explanation.columns["rank"]) == 20_000
     assert str(explanation).count("\n") < 70
 
@@ -393,21 +393,21 @@ def test_a_long_list_with_many_relevant_items_takes_linear_memory():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: tfr.explain([1, 0], [2, 1], "mrr", 1), "number of a query, from 0 to 0"),
-        (lambda: tfr.explain([1, 0], [2, 1], "mrr", "q"), "`query`"),
-        (lambda: tfr.explain([1, 0], [2, 1], "ndgc"), "Did you mean 'ndcg'"),
-        (lambda: tfr.explain([1, 0], [2, 1], ["mrr"]), "`metric` must be one name"),
-        (lambda: tfr.explain([1, 0], [2, 1], tfr.NDCG(), versus="trec_eval"), "if `metric` is a name"),
-        (lambda: tfr.explain([1, 0], [2, 1], "mrr", versus="trec"), "`versus` must be the name of a convention"),
-        (lambda: tfr.explain_rows([1, 2], [1, 0], [2, 1], "mrr", np.array([1])), "the id of an evaluated query"),
+        (lambda: trm.explain([1, 0], [2, 1], "mrr", 1), "number of a query, from 0 to 0"),
+        (lambda: trm.explain([1, 0], [2, 1], "mrr", "q"), "`query`"),
+        (lambda: trm.explain([1, 0], [2, 1], "ndgc"), "Did you mean 'ndcg'"),
+        (lambda: trm.explain([1, 0], [2, 1], ["mrr"]), "`metric` must be one name"),
+        (lambda: trm.explain([1, 0], [2, 1], trm.NDCG(), versus="trec_eval"), "if `metric` is a name"),
+        (lambda: trm.explain([1, 0], [2, 1], "mrr", versus="trec"), "`versus` must be the name of a convention"),
+        (lambda: trm.explain_rows([1, 2], [1, 0], [2, 1], "mrr", np.array([1])), "the id of an evaluated query"),
         (
-            lambda: tfr.explain_run({"q": {"a": 1}, "p": {"b": 1}}, {"q": {"a": 1.0}}, "arp", "p"),
+            lambda: trm.explain_run({"q": {"a": 1}, "p": {"b": 1}}, {"q": {"a": 1.0}}, "arp", "p"),
             "has no value for a query without results",
         ),
-        (lambda: tfr.explain_run({"q": ["a"]}, {"q": ["a"]}, "mrr", "p"), "such as 'q'"),
-        (lambda: tfr.explain_rows([1, 1], [1, 0], [2, 1], "mrr", 2), "the id of an evaluated query, such as 1"),
-        (lambda: tfr.explain_rows([1, 1], [1, 0], [2, 1], "mrr", 1, item_ids=["a"]), "a value for each row"),
-        (lambda: tfr.explain_retrieval([[1.0]], [[1.0]], [[0]], "mrr", query=1), "number of a query, from 0 to 0"),
+        (lambda: trm.explain_run({"q": ["a"]}, {"q": ["a"]}, "mrr", "p"), "such as 'q'"),
+        (lambda: trm.explain_rows([1, 1], [1, 0], [2, 1], "mrr", 2), "the id of an evaluated query, such as 1"),
+        (lambda: trm.explain_rows([1, 1], [1, 0], [2, 1], "mrr", 1, item_ids=["a"]), "a value for each row"),
+        (lambda: trm.explain_retrieval([[1.0]], [[1.0]], [[0]], "mrr", query=1), "number of a query, from 0 to 0"),
     ],
 )  # fmt: skip
 def test_mistakes(call, words):
@@ -418,9 +418,9 @@ def test_mistakes(call, words):
 def test_a_query_without_predictions_has_no_retrieved_items():
     qrels, run = {"a": {"x": 1}, "b": {"x": 1}}, {"b": {"x": 0.5}}
     note = "of query {!r}: {}. None of its items was retrieved."
-    missing = str(tfr.explain_run(qrels, run, "rr", "a"))
+    missing = str(trm.explain_run(qrels, run, "rr", "a"))
     assert note.format("a", "0.0000") in missing
-    assert "None of its items" not in str(tfr.explain_run(qrels, run, "rr", "b"))
+    assert "None of its items" not in str(trm.explain_run(qrels, run, "rr", "b"))
 
 
 LABELS, SCORES = [[1, 0], [1, 0]], [[2.0, 1.0]] * 2
@@ -454,11 +454,11 @@ LEFT_OUT = {
 @pytest.mark.parametrize("case", LEFT_OUT)
 def test_a_query_that_is_left_out_has_no_value(case):
     function, data, options, cause = LEFT_OUT[case]
-    evaluate = getattr(tfr, f"evaluate{function}")
+    evaluate = getattr(trm, f"evaluate{function}")
     found = evaluate(*data, ["ndcg"], per_query=True, **options)
     assert found["ndcg"].tolist() == pytest.approx([1, math.nan], nan_ok=True)
     for query, of_query in enumerate(found.get("query", np.arange(2)).tolist()):
-        explained = getattr(tfr, f"explain{function}")(
+        explained = getattr(trm, f"explain{function}")(
             *data, "ndcg", of_query, **options
         )
         assert explained.value == pytest.approx(found["ndcg"][query], nan_ok=True)
@@ -469,7 +469,7 @@ def test_a_query_that_is_left_out_has_no_value(case):
 
 
 def test_a_query_that_is_left_out_has_no_first_running_value():
-    explained = str(tfr.explain([0, 0], [2, 1], "first_relevant_rank"))
+    explained = str(trm.explain([0, 0], [2, 1], "first_relevant_rank"))
     assert explained.endswith(
         'left out of the mean, since the list is empty (empty="skip").'
     )
@@ -479,26 +479,26 @@ def test_a_query_without_predictions_is_left_out_on_request():
     qrels, run = {"a": {"x": 1}, "b": {"x": 1}}, {"b": {"x": 0.5}}
     for metric in ("ndcg", "arp"):  # ARP has no value without results
         skip = {"missing_queries": "skip"}
-        found = tfr.evaluate_run(qrels, run, [metric], per_query=True, **skip)
+        found = trm.evaluate_run(qrels, run, [metric], per_query=True, **skip)
         assert found["query"].tolist() == ["b"]
-        missing = tfr.explain_run(qrels, run, metric, "a", **skip)
+        missing = trm.explain_run(qrels, run, metric, "a", **skip)
         assert math.isnan(missing.value)
         assert missing.weight == 0
         assert "left out of the mean, since it has no predictions." in str(missing)
-        assert tfr.explain_run(qrels, run, metric, "b", **skip).value == 1
+        assert trm.explain_run(qrels, run, metric, "b", **skip).value == 1
     with pytest.raises(ValueError, match="none for the query 'a'"):
-        tfr.explain_run(qrels, run, "ndcg", "b", missing_queries="error")
+        trm.explain_run(qrels, run, "ndcg", "b", missing_queries="error")
 
 
 def test_weights_of_queries_in_a_run_and_in_retrieval():
-    weighted = tfr.explain_run(*RUN, "ndcg", "b", sample_weight={"a": 1, "b": 3})
+    weighted = trm.explain_run(*RUN, "ndcg", "b", sample_weight={"a": 1, "b": 3})
     assert (weighted.value, weighted.weight) == (1, 3)
     data = *VECTORS, [[0], [0]]
-    weighted = tfr.explain_retrieval(*data, "ndcg", 1, sample_weight=[1, 3])
+    weighted = trm.explain_retrieval(*data, "ndcg", 1, sample_weight=[1, 3])
     assert (weighted.value, weighted.weight) == (1, 3)
 
 
 def test_a_label_that_evaluate_refuses_is_not_explained():
     labels, scores = [[1, 0], [7, 0]], [[2.0, 1.0]] * 2
     with pytest.raises(ValueError, match=r"at most `max_label`.*in query 1 for 'err'"):
-        tfr.explain(labels, scores, "err", 1)
+        trm.explain(labels, scores, "err", 1)

@@ -29,7 +29,7 @@ from helpers import (
 )
 from tensorflow.python.eager import context
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics.options import Ties
 
 pytestmark = judged_without_mask
@@ -70,7 +70,7 @@ def test_eager_graph_and_xla_agree(dtype, metrics, way):
     labels = labels_for(metrics[0].declaration.name, labels)
     values = {}
     for each in ("eager", way):
-        metric = tfr.RankingMetrics(metrics)
+        metric = trm.RankingMetrics(metrics)
         update = run_as(each, update_function(metric))
         update(tf.constant(labels), tf.constant(scores), tf.constant(weights))
         values[each] = results(metric)
@@ -96,7 +96,7 @@ def test_unknown_batch_and_list_size(metrics, jit_compile):
     labels, scores = random_lists(6, queries=11, size=9, ties=True)
     labels = labels_for(metrics[0], labels)
     names = [metric_name(*pair) for pair in with_cutoffs(metrics, (None, 4))]
-    metric = tfr.RankingMetrics(names)
+    metric = trm.RankingMetrics(names)
     unknown = [
         tf.TensorSpec([None] * array.ndim, tf.float64) for array in (labels, scores)
     ]
@@ -110,7 +110,7 @@ def test_unknown_batch_and_list_size(metrics, jit_compile):
     update(labels[:1], np.ones_like(scores[:1]))  # one list, which is a long tie
     scores = [*scores[:8], *scores[8:, :2], np.ones_like(scores[0])]
     labels = [*labels[:8], *labels[8:, :2], labels[0]]
-    expected = tfr.evaluate(labels, scores, names)
+    expected = trm.evaluate(labels, scores, names)
     assert results(metric) == pytest.approx(expected, rel=1e-6)
 
 
@@ -118,19 +118,19 @@ def test_unknown_batch_and_list_size(metrics, jit_compile):
 @pytest.mark.parametrize("shape", [(3, 0), (0, 3)])
 @pytest.mark.usefixtures("clear_caches_after_test")
 def test_empty_batches_and_lists_in_a_graph(shape, way):
-    metric = tfr.RankingMetrics([metric_name(name, 3) for name in UNKNOWN_SIZE_METRICS])
+    metric = trm.RankingMetrics([metric_name(name, 3) for name in UNKNOWN_SIZE_METRICS])
     empty = tf.zeros(shape)
     run_as(way, update_function(metric))(empty, empty)
     assert np.isnan(list(results(metric).values())).all()
 
 
 def test_ragged_tensors_in_a_graph():
-    metric = tfr.RankingMetrics(["ndcg", "mrr"])
+    metric = trm.RankingMetrics(["ndcg", "mrr"])
     update = tf.function(update_function(metric))
     labels = tf.ragged.constant([[0, 1], [2, 0, 1]])
     scores = tf.ragged.constant([[0.5, 0.1], [0.3, 0.2, 0.1]])
     update(labels, scores)
-    expected = tfr.evaluate(labels, scores, ["ndcg", "mrr"])
+    expected = trm.evaluate(labels, scores, ["ndcg", "mrr"])
     assert results(metric) == pytest.approx(expected, rel=1e-6)
     with pytest.raises(tf.errors.InvalidArgumentError, match="as long as the rows of"):
         update(labels, tf.ragged.constant([[0.5, 0.1, 0.3], [0.3, 0.2]]))
@@ -141,7 +141,7 @@ def test_ragged_tensors_in_a_graph():
 @pytest.fixture(scope="module", params=["graph", XLA])
 def update_with_unknown_shapes(request):
     unknown = tf.TensorSpec((None, None))
-    metric = tfr.MeanReciprocalRank()
+    metric = trm.MeanReciprocalRank()
     update = tf.function(
         update_function(metric),
         input_signature=[unknown] * 3,
@@ -176,7 +176,7 @@ def test_unknown_shapes_are_checked_at_run_time(
 
 
 def test_weights_of_a_known_size_for_an_unknown_number_of_lists():
-    metric = tfr.MeanReciprocalRank()
+    metric = trm.MeanReciprocalRank()
 
     @tf.function(input_signature=[tf.TensorSpec([None, 2])] * 2)
     def update(labels, scores):
@@ -188,7 +188,7 @@ def test_weights_of_a_known_size_for_an_unknown_number_of_lists():
 
 
 def test_known_shapes_are_checked_while_tracing():
-    metric = tfr.MeanReciprocalRank()
+    metric = trm.MeanReciprocalRank()
     with pytest.raises(ValueError, match="must be of the same shape"):
         tf.function(update_function(metric))(tf.ones((2, 3)), tf.ones((2, 4)))
     with pytest.raises(ValueError, match="a scalar, "):
@@ -210,7 +210,7 @@ def test_known_shapes_are_checked_while_tracing():
     ],
 )
 def test_ids_catalogs_and_weights_of_unknown_shape(inputs, y_true, y_pred, way):
-    metric = tfr.MeanReciprocalRank(inputs=inputs)
+    metric = trm.MeanReciprocalRank(inputs=inputs)
     data = tf.constant(y_true), tf.constant(y_pred), tf.constant([[3.0], [1.0]])
     update = tf.function(
         update_function(metric),
@@ -229,7 +229,7 @@ def test_ids_catalogs_and_weights_of_unknown_shape(inputs, y_true, y_pred, way):
 @pytest.mark.parametrize("steps", [[], [2]])
 @pytest.mark.parametrize("batch", [None, 1])
 def test_a_catalog_must_have_an_item_when_the_graph_runs(batch, steps):
-    metric = tfr.MeanReciprocalRank(inputs="catalog")
+    metric = trm.MeanReciprocalRank(inputs="catalog")
     update = tf.function(
         update_function(metric),
         input_signature=[
@@ -256,7 +256,7 @@ def test_a_catalog_must_have_an_item_when_the_graph_runs(batch, steps):
 )
 def test_number_of_sorts(names, sorts):
     labels, scores = tf.ones((8, 30)), tf.ones((8, 30))
-    metric = tfr.RankingMetrics(names)
+    metric = trm.RankingMetrics(names)
     assert (
         count_optimized_ops(update_function(metric), labels, scores)["TopKV2"] == sorts
     )
@@ -270,12 +270,12 @@ def graphs_of_tensorflow():
 
 def test_frequent_calls_are_compiled_once_for_all_shapes():
     labels, scores = map(tf.constant, random_lists(0, queries=20, size=20))
-    metric = tfr.DCG(k=13, gain="linear")
+    metric = trm.DCG(k=13, gain="linear")
     few, many = graphs_of_tensorflow(), None
     for number, items in enumerate(range(20, 1, -1), start=1):
         some = labels[:number, :items], scores[:number, :items]
         metric.update_state(*some)
-        tfr.evaluate(*some, [metric])
+        trm.evaluate(*some, [metric])
         if number == 5:
             assert graphs_of_tensorflow() == few  # a few calls are not worth a graph
         if number == 10:
@@ -299,7 +299,7 @@ def test_the_first_calls_give_the_bits_of_compiled_ones(metrics):
         labels, scores = random_lists(3, queries=30, size=15, ties=ties)
         labels = tf.constant(labels_for(metrics[0].declaration.name, labels))
         first, *_, later = (
-            tfr.evaluate(labels, scores, metrics, per_query=True) for _ in range(10)
+            trm.evaluate(labels, scores, metrics, per_query=True) for _ in range(10)
         )
         for name, values in first.items():
             np.testing.assert_array_equal(values, later[name], err_msg=name)
@@ -308,17 +308,17 @@ def test_the_first_calls_give_the_bits_of_compiled_ones(metrics):
 def test_a_function_that_changes_is_called_again():
     """A compiled call would keep what the function did when it was traced."""
     labels, scores, factor = tf.constant([[1.0, 0.0]]), tf.constant([[2.0, 1.0]]), 1.0
-    dcg = tfr.DCG(k=7, gain=lambda labels: factor * labels)
+    dcg = trm.DCG(k=7, gain=lambda labels: factor * labels)
     for factor in (1.0, 2.0):
         for _ in range(10):
-            assert tfr.evaluate(labels, scores, [dcg]) == {"dcg@7": factor}
+            assert trm.evaluate(labels, scores, [dcg]) == {"dcg@7": factor}
         dcg.reset_state()
         dcg.update_state(labels, scores)
         assert float(dcg.result()) == factor
 
 
 def test_the_state_is_two_numbers_for_each_metric_and_the_evidence():
-    metric = tfr.RankingMetrics(SUITE)
+    metric = trm.RankingMetrics(SUITE)
     for _ in range(3):
         metric.update_state(np.ones((50, 4)), np.ones((50, 4)))
     sizes = [math.prod(variable.shape) for variable in metric.variables]

@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 from growth import require_growth_in_proportion, with_error
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 pytestmark = pytest.mark.slow("measures time and memory")
 NAMES = ["ndcg@10", "auc"]
@@ -24,38 +24,38 @@ def labels_and_scores(*shape):
 
 
 def lists(metrics, *shape):
-    return partial(tfr.evaluate, *labels_and_scores(*shape), metrics)
+    return partial(trm.evaluate, *labels_and_scores(*shape), metrics)
 
 
 def ties_of_three_grades(n):
     """A user stops within the first of the five groups of tied items."""
     labels, scores = labels_and_scores(2, n)
-    return partial(tfr.evaluate, labels, np.floor(5 * scores), ["err", "pfound"])
+    return partial(trm.evaluate, labels, np.floor(5 * scores), ["err", "pfound"])
 
 
 def explained(metric, n, *subtopics):
     """A list with about 50 groups of tied items."""
     labels, scores = labels_and_scores(1, n, *subtopics)
     scores = scores if not subtopics else scores[:, :, 0]
-    return partial(tfr.explain, labels, np.floor(50 * scores), metric)
+    return partial(trm.explain, labels, np.floor(50 * scores), metric)
 
 
 def a_category_for_each_item(n):
     recommended = np.random.default_rng(0).permutation(n)[np.newaxis, :100]
     data = {"categories": range(n), "target": {0: 0.5, 1: 0.5}}
-    return partial(tfr.evaluate, [[0]], recommended, ["awrf"], inputs="ids", **data)
+    return partial(trm.evaluate, [[0]], recommended, ["awrf"], inputs="ids", **data)
 
 
 def ids(n):
     return partial(
-        tfr.evaluate, [range(n)] * 4, [range(100)] * 4, ["map"], inputs="ids"
+        trm.evaluate, [range(n)] * 4, [range(100)] * 4, ["map"], inputs="ids"
     )
 
 
 def catalog(n):
     scores = np.random.default_rng(0).random((2, 40_000))
     relevant = np.arange(2 * n).reshape(2, n)
-    return partial(tfr.evaluate, relevant, scores, ["map@10"], inputs="catalog")
+    return partial(trm.evaluate, relevant, scores, ["map@10"], inputs="catalog")
 
 
 def columns(n, queries):
@@ -64,12 +64,12 @@ def columns(n, queries):
 
 
 def rows(n, queries, **options):
-    return partial(tfr.evaluate_rows, *columns(n, queries), NAMES, **options)
+    return partial(trm.evaluate_rows, *columns(n, queries), NAMES, **options)
 
 
 def rows_by_slice(n):
     data = columns(10 * n, n)
-    return partial(tfr.evaluate_rows, *data, ["ndcg@10"], by=data[0])
+    return partial(trm.evaluate_rows, *data, ["ndcg@10"], by=data[0])
 
 
 def run_of(n, items=20):
@@ -87,7 +87,7 @@ def run_as_frame(n):
 
 
 def tables(qrels, run, **options):
-    return partial(tfr.evaluate_run, qrels, run, ["ndcg@10"], **options)
+    return partial(trm.evaluate_run, qrels, run, ["ndcg@10"], **options)
 
 
 def a_pair_twice(n):
@@ -108,7 +108,7 @@ def read_trec(n):
     paths = pathlib.Path("qrels"), pathlib.Path("run")
     for path, lines in zip(paths, (judged, found), strict=True):
         path.write_text("\n".join(lines))
-    return partial(tfr.read_trec, *paths)
+    return partial(trm.read_trec, *paths)
 
 
 def models(n, metrics=1):
@@ -121,7 +121,7 @@ def models(n, metrics=1):
 
 
 def compared(models, **options):
-    return partial(tfr.compare, models, **options)
+    return partial(trm.compare, models, **options)
 
 
 def compared_by_slice(n):
@@ -153,11 +153,11 @@ def retrieval(queries, candidates, relevant):
     vectors = np.random.default_rng(0).normal(size=(candidates, 8)).astype("float32")
     ids = np.arange(queries * relevant).reshape(queries, -1) % candidates
     of_queries = vectors[np.arange(queries) % len(vectors)]
-    return partial(tfr.evaluate_retrieval, of_queries, vectors, ids, ["map", "mrr@10"])
+    return partial(trm.evaluate_retrieval, of_queries, vectors, ids, ["map", "mrr@10"])
 
 
 def update_state(n):
-    metric = tfr.RankingMetrics(["ndcg@10", "map", "opa"])
+    metric = trm.RankingMetrics(["ndcg@10", "map", "opa"])
     return partial(metric.update_state, *map(tf.constant, labels_and_scores(200, n)))
 
 
@@ -173,13 +173,13 @@ def after_an_epoch(callback, model=None):
 def callback_of_rows(n):
     query_ids, labels, scores = columns(n, n // 20)
     data = scores[:, None], labels, query_ids
-    return after_an_epoch(tfr.EvaluateRows(*data, NAMES, batch_size=10_000))
+    return after_an_epoch(trm.EvaluateRows(*data, NAMES, batch_size=10_000))
 
 
 def callback_of_lists(n):
     labels, scores = labels_and_scores(n, 50)
     data = scores[..., None], labels
-    return after_an_epoch(tfr.EvaluateLists(*data, metrics=NAMES, batch_size=1000))
+    return after_an_epoch(trm.EvaluateLists(*data, metrics=NAMES, batch_size=1000))
 
 
 def callback_of_retrieval(n):
@@ -187,7 +187,7 @@ def callback_of_retrieval(n):
     tower = tf.keras.Sequential([tf.keras.layers.Dense(8)])
     tower.build([None, 8])
     data = vectors[:100], vectors, np.arange(100)
-    callback = tfr.EvaluateRetrieval(*data, ["mrr"], query_tower=tower)
+    callback = trm.EvaluateRetrieval(*data, ["mrr"], query_tower=tower)
     return after_an_epoch(callback, tower)
 
 
@@ -198,7 +198,7 @@ CASES = {
     "ties of three grades": (ties_of_three_grades, 32_000),
     "categories": (a_category_for_each_item, 4_000),
     "explained pairs": (
-        lambda n: partial(tfr.explain, *labels_and_scores(1, n), "opa"),
+        lambda n: partial(trm.explain, *labels_and_scores(1, n), "opa"),
         4_000,
     ),
     "explained stops": (lambda n: explained("err", n), 2_000),

@@ -8,14 +8,14 @@ import typing
 import pytest
 from cases import CLASSES, METRICS
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics import options, testing
 from tfrankmetrics.comparison.estimates import Difference, JudgeBias, Mean
 from tfrankmetrics.comparison.gate import Decision
 from tfrankmetrics.comparison.query_tables import QueryTable
 from tfrankmetrics.metrics.measure import declarations
 
-PUBLIC = {name: getattr(tfr, name) for name in tfr.__all__}
+PUBLIC = {name: getattr(trm, name) for name in trm.__all__}
 PUBLIC |= {f"testing.{name}": getattr(testing, name) for name in testing.__all__}
 # The parts of results, which the reference documents.
 PUBLIC |= {
@@ -108,11 +108,11 @@ def test_help_lists_the_choices_and_the_default_of_each_option(name):
 
 
 @pytest.mark.parametrize("method", ["update_state", "result", "reset_state"])
-@pytest.mark.parametrize("cls", [tfr.NDCG, tfr.RankingMetrics], ids=["NDCG", "many"])
+@pytest.mark.parametrize("cls", [trm.NDCG, trm.RankingMetrics], ids=["NDCG", "many"])
 def test_help_shows_the_methods_of_metrics(cls, method):
     own = inspect.getattr_static(cls, method)
     assert inspect.getdoc(own)
-    made = cls(k=3) if cls is tfr.NDCG else cls(["mrr"])
+    made = cls(k=3) if cls is trm.NDCG else cls(["mrr"])
     # An object has the same method, with this documentation.
     assert inspect.getdoc(getattr(made, method)) == inspect.getdoc(own)
 

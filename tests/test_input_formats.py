@@ -16,7 +16,7 @@ from helpers import few_examples, metric_objects
 from hypothesis import assume, given
 from hypothesis.extra import numpy as hnp
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 INF = float("inf")
 ID_OBJECTS = metric_objects(metrics_supporting("ids"), without_float_options=True)
@@ -48,7 +48,7 @@ EXAMPLES = {
 
 
 def test_each_format_is_known_everywhere():
-    formats = {*typing.get_args(tfr.options.Inputs)}
+    formats = {*typing.get_args(trm.options.Inputs)}
     assert {*EXAMPLES} == formats, "see `EXAMPLES`, and `read` in inputs/formats.py"
 
 
@@ -56,28 +56,28 @@ def test_each_format_is_known_everywhere():
 def test_each_format_has_explanations_and_a_rule_for_lower_is_better(inputs):
     y_true, y_pred, *_ = EXAMPLES[inputs]
     for query, value in enumerate(
-        tfr.evaluate(y_true, y_pred, ["mrr"], inputs=inputs, per_query=True)["mrr"]
+        trm.evaluate(y_true, y_pred, ["mrr"], inputs=inputs, per_query=True)["mrr"]
     ):
-        found = tfr.explain(y_true, y_pred, "mrr", query=query, inputs=inputs)
+        found = trm.explain(y_true, y_pred, "mrr", query=query, inputs=inputs)
         assert found.value == value, "see inputs/one_list.py"
     reverse = {"inputs": inputs, "lower_is_better": True}
     if inputs == "ids":
         with pytest.raises(ValueError, match="requires scores"):
-            tfr.evaluate(y_true, y_pred, ["mrr"], **reverse)
+            trm.evaluate(y_true, y_pred, ["mrr"], **reverse)
     else:
         opposite = (-np.array(y_pred)).tolist()
-        found = tfr.evaluate(y_true, opposite, ["mrr"], **reverse)
-        assert found == tfr.evaluate(y_true, y_pred, ["mrr"], inputs=inputs)
+        found = trm.evaluate(y_true, opposite, ["mrr"], **reverse)
+        assert found == trm.evaluate(y_true, y_pred, ["mrr"], inputs=inputs)
 
 
-@pytest.mark.parametrize("inputs", typing.get_args(tfr.options.Inputs))
+@pytest.mark.parametrize("inputs", typing.get_args(trm.options.Inputs))
 def test_each_format_gives_the_values_of_labels_in_eager_code_and_in_graphs(inputs):
     y_true, y_pred, labels, scores = EXAMPLES[inputs]
     metrics = ["ndcg@2", "map", "mrr", "recall@1"]
-    expected = tfr.evaluate(labels, scores, metrics)
-    found = tfr.evaluate(y_true, y_pred, metrics, inputs=inputs)
+    expected = trm.evaluate(labels, scores, metrics)
+    found = trm.evaluate(y_true, y_pred, metrics, inputs=inputs)
     assert found == pytest.approx(expected, rel=1e-14)
-    eager, compiled = (tfr.RankingMetrics(metrics, inputs=inputs) for _ in range(2))
+    eager, compiled = (trm.RankingMetrics(metrics, inputs=inputs) for _ in range(2))
     tensors = tf.constant(y_true), tf.constant(y_pred)
     eager.update_state(*tensors)
     specs = [tf.TensorSpec([None, None], each.dtype) for each in tensors]
@@ -125,7 +125,7 @@ def as_labels(relevant, relevance, recommended, duplicates):
 @pytest.mark.usefixtures("run_eagerly")
 def test_ids_give_the_values_of_labels(duplicates, queries):
     relevant, relevance, recommended = queries
-    ids = tfr.evaluate(
+    ids = trm.evaluate(
         {"ids": relevant, "relevance": relevance},
         recommended,
         ID_OBJECTS,
@@ -135,7 +135,7 @@ def test_ids_give_the_values_of_labels(duplicates, queries):
     )
     dense = [as_labels(*query, duplicates) for query in zip(*queries)]
     labels, scores = map(list, zip(*dense))
-    expected = tfr.evaluate(labels, scores, ID_OBJECTS, per_query=True)
+    expected = trm.evaluate(labels, scores, ID_OBJECTS, per_query=True)
     for name, value in ids.items():
         np.testing.assert_allclose(value, expected[name], rtol=1e-9, err_msg=name)
 
@@ -156,7 +156,7 @@ def test_a_catalog_gives_the_values_of_labels(per_query, data):
     exclude = data.draw(
         hnp.arrays(np.int64, (shape[0], 2), elements=items | st.just(-1))
     )
-    catalog = tfr.evaluate(
+    catalog = trm.evaluate(
         {"ids": relevant, "exclude": exclude},
         scores,
         CATALOGUE_OBJECTS,
@@ -170,7 +170,7 @@ def test_a_catalog_gives_the_values_of_labels(per_query, data):
         labels[query, excluded] = -1.0  # not in the list, unless relevant: missed
         labels[query, relevant[query]] = 1.0
     mask = labels >= 0
-    expected = tfr.evaluate(
+    expected = trm.evaluate(
         labels, scores, CATALOGUE_OBJECTS, per_query=True, mask=mask
     )
     for name, value in catalog.items():
@@ -180,7 +180,7 @@ def test_a_catalog_gives_the_values_of_labels(per_query, data):
     # In `fit`, a model can leave items out of its ranking with a score of -inf instead.
     names = ["ndcg@3", "map@3", "mrr@3", "recall@3"]
     catalog, model = (
-        tfr.evaluate(y_true, scores, names, inputs="catalog", per_query=True)
+        trm.evaluate(y_true, scores, names, inputs="catalog", per_query=True)
         for y_true in ({"ids": relevant, "exclude": exclude}, relevant)
     )
     for name in names:
@@ -193,8 +193,8 @@ def test_groups_and_query_ids_of_any_dtype():
         np.array([3.0, 2.0, 1.0, 3.0, 2.0, 1.0]),
     )
     metrics = ["ndcg", "mrr", "precision@2"]
-    expected = tfr.evaluate([[0, 1, 1], [0, 2, 0]], scores.reshape(2, 3), metrics)
-    by_groups = tfr.evaluate_rows(None, labels, scores, metrics, groups=[3, 0, 3])
+    expected = trm.evaluate([[0, 1, 1], [0, 2, 0]], scores.reshape(2, 3), metrics)
+    by_groups = trm.evaluate_rows(None, labels, scores, metrics, groups=[3, 0, 3])
     for ids in (
         np.array([7, 7, 7, -2, -2, -2]),
         np.array([7.0, 7.0, 7.0, 2.0, 2.0, 2.0]),
@@ -209,16 +209,16 @@ def test_groups_and_query_ids_of_any_dtype():
         [True] * 3 + [False] * 3,
         np.array([(1, "b")] * 3 + [(1, "a")] * 3, "i8, U1"),
     ):
-        assert tfr.evaluate_rows(ids, labels, scores, metrics) == pytest.approx(
+        assert trm.evaluate_rows(ids, labels, scores, metrics) == pytest.approx(
             expected
         )
     assert by_groups == pytest.approx(expected)
-    one_row = tfr.evaluate_rows(None, [1], [1.0], ["mrr"], groups=[0, 1])
+    one_row = trm.evaluate_rows(None, [1], [1.0], ["mrr"], groups=[0, 1])
     assert one_row == {"mrr": 1}
     in_between = {"groups": [1, 0], "per_query": True}
-    found = tfr.evaluate_rows(None, [1], [2.0], ["mrr"], **in_between)["mrr"]
+    found = trm.evaluate_rows(None, [1], [2.0], ["mrr"], **in_between)["mrr"]
     np.testing.assert_array_equal(found, [1.0, np.nan])
-    no_row = tfr.evaluate_rows(np.zeros(0, int), [], [], ["mrr"])
+    no_row = trm.evaluate_rows(np.zeros(0, int), [], [], ["mrr"])
     assert np.isnan(no_row["mrr"])
 
 
@@ -245,7 +245,7 @@ def test_query_ids_of_any_range_in_any_order(low, high, dtype):
         rng.random(400),
     )
     ids[:3] = low, high, low
-    found = tfr.evaluate_rows(ids, labels, scores, ["mrr"], per_query=True)
+    found = trm.evaluate_rows(ids, labels, scores, ["mrr"], per_query=True)
     assert found["query"].tolist() == list(dict.fromkeys(ids.tolist()))
     for query, value in zip(*found.values(), strict=True):
         best_first = np.argsort(-scores[ids == query])
@@ -263,7 +263,7 @@ def test_query_ids_of_any_range_in_any_order(low, high, dtype):
     ],
 )
 def test_query_ids_in_a_list_stay_different(query_ids):
-    found = tfr.evaluate_rows(
+    found = trm.evaluate_rows(
         query_ids, [0, 1, 1], [0.9, 0.5, 0.1], ["mrr"], per_query=True
     )
     assert found["query"].tolist() == query_ids
@@ -278,7 +278,7 @@ def test_many_rows_need_little_memory():
     labels[np.cumsum(lengths) - lengths] = 1.0  # the first item of each query
     scores = np.concatenate([-np.arange(length, dtype="f4") for length in lengths])
     tracemalloc.start()
-    values = tfr.evaluate_rows(None, labels, scores, ["mrr", "P@2"], groups=lengths)
+    values = trm.evaluate_rows(None, labels, scores, ["mrr", "P@2"], groups=lengths)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert values == {"mrr": 1.0, "P@2": 0.5}
@@ -319,24 +319,24 @@ def test_many_rows_need_little_memory():
 def test_invalid_rows_raise(arguments, message):
     table = {"query_ids": [1, 1, 2], "labels": [1, 0, 1], "scores": [1.0, 2.0, 3.0]}
     with pytest.raises(ValueError, match=message):
-        tfr.evaluate_rows(metrics=["ndcg"], **{**table, **arguments})
+        trm.evaluate_rows(metrics=["ndcg"], **{**table, **arguments})
 
 
 def test_the_name_query_is_taken():
-    metric = tfr.MeanReciprocalRank(name="query")
+    metric = trm.MeanReciprocalRank(name="query")
     rows = [1, 1], [1, 0], [2.0, 1.0], [metric]
-    assert tfr.evaluate_rows(*rows) == {"query": 1}
+    assert trm.evaluate_rows(*rows) == {"query": 1}
     with pytest.raises(ValueError, match="the key of a column"):
-        tfr.evaluate_rows(*rows, per_query=True)
+        trm.evaluate_rows(*rows, per_query=True)
 
 
 def test_lists_of_tensors_and_columns_are_read_like_arrays():
     """An infinite score makes the library look for integers that NumPy has rounded."""
-    expected = tfr.evaluate([[1, 0]], np.array([[2.0, -np.inf]]), ["mrr"])
+    expected = trm.evaluate([[1, 0]], np.array([[2.0, -np.inf]]), ["mrr"])
     for scores in ([tf.constant([2.0, -np.inf])], [pd.Series([2.0, -np.inf])]):
-        assert tfr.evaluate([[1, 0]], scores, ["mrr"]) == expected
+        assert trm.evaluate([[1, 0]], scores, ["mrr"]) == expected
     with pytest.raises(ValueError, match="must not mix integers that float64 rounds"):
-        tfr.evaluate([[1, 0]], [[2**53 + 1, 0.5]], ["mrr"])
+        trm.evaluate([[1, 0]], [[2**53 + 1, 0.5]], ["mrr"])
 
 
 TWICE = {"ids": [[1, 0, 1]], "relevance": [[1, 2, 3]]}
@@ -344,7 +344,7 @@ TWICE = {"ids": [[1, 0, 1]], "relevance": [[1, 2, 3]]}
 
 def update_state(truth, inputs):
     """Updates a metric, which cannot raise an error for values."""
-    metric = tfr.NDCG(inputs=inputs)
+    metric = trm.NDCG(inputs=inputs)
     metric.update_state(truth, np.array([[0, 1]]))
     if np.isnan(metric.result()):
         raise ValueError("NaN for a second grade: one grade for each id of a query")
@@ -354,10 +354,10 @@ def update_state(truth, inputs):
 @pytest.mark.parametrize(
     "call",
     [
-        lambda truth: tfr.evaluate(truth, [[0, 1]], ["ndcg"], inputs="ids"),
-        lambda truth: tfr.evaluate(truth, [[3, 2]], ["ndcg"], inputs="catalog"),
-        lambda truth: tfr.explain(truth, [[0, 1]], "ndcg", inputs="ids"),
-        lambda truth: tfr.evaluate_retrieval([[1.0]], [[1.0], [2.0]], truth, ["ndcg"]),
+        lambda truth: trm.evaluate(truth, [[0, 1]], ["ndcg"], inputs="ids"),
+        lambda truth: trm.evaluate(truth, [[3, 2]], ["ndcg"], inputs="catalog"),
+        lambda truth: trm.explain(truth, [[0, 1]], "ndcg", inputs="ids"),
+        lambda truth: trm.evaluate_retrieval([[1.0]], [[1.0], [2.0]], truth, ["ndcg"]),
         lambda truth: update_state(truth, "ids"),
         lambda truth: update_state(truth, "catalog"),
     ],
@@ -412,18 +412,18 @@ def test_columns_of_lists_of_one_length_are_arrays(name):
     make = {**LISTS_OF, **COLUMNS_OF_ONE_LENGTH}[name]
     vectors = make([[1.0, 0.0], [0.0, 1.0]])
     text, found = make([["a", "x"], ["b", "x"]]), make([["y", "a"], ["b", "y"]])
-    assert tfr.evaluate(text, found, ["mrr"], inputs="ids") == {"mrr": 0.75}
+    assert trm.evaluate(text, found, ["mrr"], inputs="ids") == {"mrr": 0.75}
     names = {"candidate_ids": ["a", "b"], "exclude": make([["b"], ["a"]])}
     for relevant in ([["a"], ["b"]], make([["a"], ["b"]])):
-        found = tfr.evaluate_retrieval(vectors, vectors, relevant, ["mrr"], **names)
+        found = trm.evaluate_retrieval(vectors, vectors, relevant, ["mrr"], **names)
         assert found == {"mrr": 1.0}
     # Weights of queries, and scores of labels with subtopics.
     weights, labels = make([[1.0], [3.0]]), np.array([[1, 0], [1, 0]])
     scores = make([[2.0, 1.0], [1.0, 2.0]])
-    found = tfr.evaluate(labels, scores, ["mrr"], sample_weight=weights)
+    found = trm.evaluate(labels, scores, ["mrr"], sample_weight=weights)
     assert found == {"mrr": (1 + 3 / 2) / 4}
     labels = labels[..., np.newaxis] * np.ones(2)
-    assert tfr.evaluate(labels, scores, ["precision_ia@1"]) == {"precision_ia@1": 0.5}
+    assert trm.evaluate(labels, scores, ["precision_ia@1"]) == {"precision_ia@1": 0.5}
 
 
 @pytest.mark.parametrize(
@@ -434,9 +434,9 @@ def test_columns_of_lists_of_one_length_are_arrays(name):
 def test_ids_of_candidates_in_any_column(make, ids):
     vectors, relevant = np.eye(2), [[ids[1]], [ids[1]]]
     options = {"candidate_ids": make(ids)}
-    found = tfr.evaluate_retrieval(vectors, vectors, relevant, ["mrr"], **options)
+    found = trm.evaluate_retrieval(vectors, vectors, relevant, ["mrr"], **options)
     assert found == {"mrr": 0.75}
-    assert tfr.retrieve(vectors, vectors, k=1, **options).ids.tolist() == [
+    assert trm.retrieve(vectors, vectors, k=1, **options).ids.tolist() == [
         [each] for each in ids
     ]
 
@@ -455,10 +455,10 @@ def test_lists_in_any_sequence(name, is_unequal):
         (of_ints, found_ints, ids),
         (labels, scores, {}),
     ):
-        value = tfr.evaluate(make(y_true), make(y_pred), ["mrr"], **options)
+        value = trm.evaluate(make(y_true), make(y_pred), ["mrr"], **options)
         assert value == {"mrr": 0.75}  # 1 / 2 and 1
         columns = make(y_true), make(y_pred)
-        assert tfr.explain(*columns, "mrr", query=1, **options).value == 1.0
+        assert trm.explain(*columns, "mrr", query=1, **options).value == 1.0
 
 
 @pytest.mark.parametrize("inputs", ["ids", "labels", "ragged"])
@@ -474,7 +474,7 @@ def test_one_long_list_among_many_short_ones(inputs, ties):
     names, options = ["mrr", "ndcg@5"], {"ties": ties, "per_query": True}
     queries = np.repeat(np.arange(short + 1), [*map(len, labels)])
     columns = np.concatenate(labels), np.concatenate(scores)
-    expected = tfr.evaluate_rows(queries, *columns, names, **options)
+    expected = trm.evaluate_rows(queries, *columns, names, **options)
     arguments = labels, scores
     if inputs == "ragged":
         arguments = tf.ragged.constant(labels), tf.ragged.constant(scores)
@@ -492,11 +492,11 @@ def test_one_long_list_among_many_short_ones(inputs, ties):
         )
         options = {"inputs": "ids", "per_query": True}
         stable = {"per_query": True, "ties": "stable"}
-        expected = tfr.evaluate_rows(queries, *columns, names, **stable)
+        expected = trm.evaluate_rows(queries, *columns, names, **stable)
     by = np.arange(short + 1) % 2
     tracemalloc.start()
-    found = tfr.evaluate(*arguments, names, **options)
-    means = tfr.evaluate(
+    found = trm.evaluate(*arguments, names, **options)
+    means = trm.evaluate(
         *arguments,
         names,
         by=by,
@@ -505,7 +505,7 @@ def test_one_long_list_among_many_short_ones(inputs, ties):
     )
     query = 1000
     del options["per_query"]
-    shown = tfr.explain(*arguments, "ndcg@5", query, **options)
+    shown = trm.explain(*arguments, "ndcg@5", query, **options)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 60e6
@@ -523,14 +523,14 @@ def test_ids_that_are_text_keep_their_numbers_over_parts():
     """Coverage counts an item once, whichever part recommends it."""
     found = [["a", "b"], *[["b", "a"]] * 3000, [*map(str, range(20_000))]]
     relevant = [["new"], *[["a"]] * 3000, ["b"]]
-    value = tfr.evaluate(relevant, found, ["coverage"], inputs="ids", num_items=40_004)
+    value = trm.evaluate(relevant, found, ["coverage"], inputs="ids", num_items=40_004)
     assert value == {"coverage": 20_002 / 40_004}
 
 
 def test_relevant_ids_outside_of_the_catalog_of_text():
     """A cold item cannot be recommended, and has no place among the items."""
     names = ["coverage@2", "gini@2", "entropy@2"]
-    found = tfr.evaluate([["new"]], [["a", "b"]], names, inputs="ids", num_items=2)
+    found = trm.evaluate([["new"]], [["a", "b"]], names, inputs="ids", num_items=2)
     assert found == {"coverage@2": 1.0, "gini@2": 0.0, "entropy@2": 1.0}
     with pytest.raises(ValueError, match=r"0 to 0\..*the recommended id 1"):
-        tfr.evaluate([["new"]], [["a", "b"]], names, inputs="ids", num_items=1)
+        trm.evaluate([["new"]], [["a", "b"]], names, inputs="ids", num_items=1)

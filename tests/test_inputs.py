@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics.inputs.formats import input_format
 
 LABELS = np.array([[0.0, 2.0, 1.0, -1.0], [1.0, 0.0, -1.0, -1.0]])
 SCORES = np.array([[0.3, 0.1, 0.2, 9.0], [0.5, 0.6, 9.0, 9.0]])
 NAMES = ["ndcg@2", "map", "recall@1"]
-REFERENCE = tfr.evaluate(LABELS, SCORES, NAMES)
+REFERENCE = trm.evaluate(LABELS, SCORES, NAMES)
 
 
 def ragged(rows, dtype="float64"):
@@ -45,24 +45,24 @@ ROWS = [[0, 2, 1], [1, 0]], [[0.3, 0.1, 0.2], [0.5, 0.6]]
     ],
 )
 def test_accepted_forms_of_labels_and_scores(y_true, y_pred):
-    assert tfr.evaluate(y_true, y_pred, NAMES) == pytest.approx(REFERENCE, rel=1e-6)
-    metric = tfr.RankingMetrics(NAMES)
+    assert trm.evaluate(y_true, y_pred, NAMES) == pytest.approx(REFERENCE, rel=1e-6)
+    metric = trm.RankingMetrics(NAMES)
     metric.update_state(y_true, y_pred)
     results = {name: float(value) for name, value in metric.result().items()}
     assert results == pytest.approx(REFERENCE, rel=1e-6)
-    explained = tfr.explain(y_true, y_pred, "map", query=1).value
-    assert explained == tfr.explain(LABELS, SCORES, "map", query=1).value
+    explained = trm.explain(y_true, y_pred, "map", query=1).value
+    assert explained == trm.explain(LABELS, SCORES, "map", query=1).value
 
 
 def test_one_list_without_a_batch_dimension():
-    one = tfr.evaluate(LABELS[0], SCORES[0], NAMES)
-    assert one == tfr.evaluate(LABELS[:1], SCORES[:1], NAMES)
+    one = trm.evaluate(LABELS[0], SCORES[0], NAMES)
+    assert one == trm.evaluate(LABELS[:1], SCORES[:1], NAMES)
     mask = [True, False, True, True]
-    masked = tfr.evaluate(LABELS[0], SCORES[0], NAMES, mask=mask)
-    assert masked == tfr.evaluate(LABELS[:1], SCORES[:1], NAMES, mask=[mask])
+    masked = trm.evaluate(LABELS[0], SCORES[0], NAMES, mask=mask)
+    assert masked == trm.evaluate(LABELS[:1], SCORES[:1], NAMES, mask=[mask])
     weights = [1.0, 2.0, 3.0, 0.0]
-    weighted = tfr.evaluate(LABELS[0], SCORES[0], NAMES, sample_weight=weights)
-    assert weighted == tfr.evaluate(
+    weighted = trm.evaluate(LABELS[0], SCORES[0], NAMES, sample_weight=weights)
+    assert weighted == trm.evaluate(
         LABELS[:1], SCORES[:1], NAMES, sample_weight=[weights]
     )
 
@@ -70,7 +70,7 @@ def test_one_list_without_a_batch_dimension():
 def test_weights_of_one_list():
     """One weight for each item, or one weight for the list."""
     for weights in ([1, 2], [3], 3, [[3]], [[1, 2]]):
-        metric = tfr.MeanReciprocalRank()
+        metric = trm.MeanReciprocalRank()
         metric.update_state([1, 0], [2.0, 1.0], weights)
         metric.update_state([0, 1], [2.0, 1.0], 1.0)
         first = 1 if np.size(weights) == 2 else 3  # that of the relevant item
@@ -80,8 +80,8 @@ def test_weights_of_one_list():
 def test_item_weights_may_have_a_last_dimension_of_1_as_scores_may():
     weights = np.arange(1.0, 7.0).reshape(2, 3)
     labels, scores = [[1, 0, 2], [0, 1, 1]], [[3.0, 2.0, 1.0], [3.0, 2.0, 1.0]]
-    expected = tfr.evaluate(labels, scores, ["ndcg"], sample_weight=weights)
-    found = tfr.evaluate(
+    expected = trm.evaluate(labels, scores, ["ndcg"], sample_weight=weights)
+    found = trm.evaluate(
         labels,
         np.expand_dims(scores, 2),
         ["ndcg"],
@@ -89,28 +89,28 @@ def test_item_weights_may_have_a_last_dimension_of_1_as_scores_may():
     )
     assert found == expected
     with pytest.raises(ValueError, match="may have a last dimension of 1"):
-        tfr.evaluate(labels, scores, ["ndcg"], sample_weight=np.ones((2, 2, 1)))
+        trm.evaluate(labels, scores, ["ndcg"], sample_weight=np.ones((2, 2, 1)))
 
 
 def test_scores_of_subtopics_may_have_a_last_dimension_of_1():
     labels, scores = [[[-2, 1], [1, 0]]], [[[2.0], [1.0]]]
     # At rank 1, the precision is 0 for the first subtopic and 1 for the second.
-    assert tfr.evaluate(labels, scores, ["precision_ia@1"]) == {"precision_ia@1": 1 / 2}
+    assert trm.evaluate(labels, scores, ["precision_ia@1"]) == {"precision_ia@1": 1 / 2}
     # And so may labels, as those of one subtopic.
-    assert tfr.evaluate(LABELS[..., np.newaxis], SCORES, ["alpha_dcg"])["alpha_dcg"] > 0
+    assert trm.evaluate(LABELS[..., np.newaxis], SCORES, ["alpha_dcg"])["alpha_dcg"] > 0
 
 
 def test_weights_and_masks_for_lists_of_unequal_length():
     weights, mask = [[1, 2, 3], [4, 5]], [[True, True, False], [True, False]]
     dense_weights = np.array([[1, 2, 3, 0], [4, 5, 0, 0]])
     dense_mask = np.array([[True, True, False, False], [True, False, False, False]])
-    dense = tfr.evaluate(
+    dense = trm.evaluate(
         LABELS, SCORES, NAMES, sample_weight=dense_weights, mask=dense_mask
     )
-    nested = tfr.evaluate(*ROWS, NAMES, sample_weight=weights, mask=mask)
+    nested = trm.evaluate(*ROWS, NAMES, sample_weight=weights, mask=mask)
     assert nested == pytest.approx(dense, rel=1e-12)
     # With ragged labels, a dense mask cannot turn padding into items.
-    all_true = tfr.evaluate(ragged(ROWS[0]), SCORES, NAMES, mask=np.ones((2, 4), bool))
+    all_true = trm.evaluate(ragged(ROWS[0]), SCORES, NAMES, mask=np.ones((2, 4), bool))
     assert all_true == pytest.approx(REFERENCE, rel=1e-12)
 
 
@@ -123,7 +123,7 @@ def test_weights_and_masks_for_lists_of_unequal_length():
     ],
 )
 def test_scores_in_a_list_of_arrays(scores):
-    assert tfr.evaluate([[0, 1]], scores, ["mrr"]) == {"mrr": 1 / 2}
+    assert trm.evaluate([[0, 1]], scores, ["mrr"]) == {"mrr": 1 / 2}
 
 
 ONE = [[1.0, 0.0]]
@@ -178,7 +178,7 @@ ONE = [[1.0, 0.0]]
 def test_invalid_data_raises(arguments, rule, received):
     defaults = {"y_true": ONE, "y_pred": [[0.2, 0.1]], "metrics": ["mrr"]}
     with pytest.raises(ValueError) as error:
-        tfr.evaluate(**{**defaults, **arguments})
+        trm.evaluate(**{**defaults, **arguments})
     assert rule in str(error.value)
     assert received is None or re.search(
         f"Received.*{re.escape(received)}", str(error.value)
@@ -188,68 +188,68 @@ def test_invalid_data_raises(arguments, rule, received):
 @pytest.mark.parametrize(
     ("make", "rule", "received"),
     [
-        (lambda: tfr.NDCG(k=0), "an int of at least 1", "k=0"),
-        (lambda: tfr.NDCG(k=-3), "an int of at least 1", "k=-3"),
-        (lambda: tfr.NDCG(k=True), "an int of at least 1", "k=True"),
-        (lambda: tfr.NDCG(k=2.0), "an int of at least 1", "k=2.0"),
-        (lambda: tfr.NDCG(k=2**31), "below 2^31", "k=2147483648"),
-        (lambda: tfr.NDCG(k="10"), "an int of at least 1", "k='10'"),
-        (lambda: tfr.NDCG(gain="exp"), "`gain` of `ndcg` must be one of 'exponential', 'linear'", "'exp'"),
-        (lambda: tfr.DCG(discount=2), "`discount` of `dcg` must be one of 'log2', 'jarvelin'", "discount=2"),
-        (lambda: tfr.NDCG(ideal="all"), "'judged', 'retrieved'", "'all'"),
-        (lambda: tfr.NDCG(ties="first"), "'expected', 'stable', 'best'", "'first'"),
-        (lambda: tfr.NDCG(empty=0), "'zero', 'one', 'skip'", "empty=0"),
-        (lambda: tfr.NDCG(ties="random"), "one of 'expected'", "ties='random'"),
-        (lambda: tfr.DCG(empty="one"), "`empty` of `dcg` must be one of 'zero', 'skip'", "'one'"),
-        (lambda: tfr.RankBiasedPrecision(graded="yes"), "`graded` of `rbp` must be True or False, or 'relative'", "'yes'"),
-        (lambda: tfr.AverageRelevancePosition(empty="zero"), "must be 'skip'", "'zero'"),
-        (lambda: tfr.OrderedPairAccuracy(empty="one"), "or average='macro'", "'one'"),
-        (lambda: tfr.OrderedPairAccuracy(average="mean"), "'micro', 'macro'", "'mean'"),
-        (lambda: tfr.OrderedPairAccuracy(inputs="ids"), "`opa` supports only inputs='labels'", None),
-        (lambda: tfr.PerQueryAUC(inputs="ids"), "supports only inputs='labels' and 'catalog'", None),
-        (lambda: tfr.RankingMetrics(["ndcg", "bpref"], inputs="catalog"), "`bpref` supports only", None),
-        (lambda: tfr.evaluate(ONE, ONE, ["alpha_dcg"], inputs="ids"), "`alpha_dcg` supports only", None),
-        (lambda: tfr.evaluate(ONE, ONE, ["arp@5"]), "of the whole list and takes no cutoff", "k=5"),
-        (lambda: tfr.AlphaDCG(alpha=0), "from 0.001 to 1", "alpha=0"),
-        (lambda: tfr.AlphaDCG(alpha=1.5), "from 0.001 to 1", "alpha=1.5"),
-        (lambda: tfr.RankBiasedPrecision(persistence=0), "between 0 and 1", "persistence=0"),
-        (lambda: tfr.RankBiasedPrecision(persistence=1), "between 0 and 1", "persistence=1"),
-        (lambda: tfr.ExpectedReciprocalRank(max_label=0), "above 0, at most 1000", "max_label=0"),
-        (lambda: tfr.evaluate(ONE, np.array([[0.5, "a"]], object), ["map"]), "array of numbers", "[[0.5 'a']]. It has the dtype object"),
-        (lambda: tfr.evaluate(np.ones([1, 1], "uint64"), [[1]], ["map"], inputs="ids"), "must hold ids", "dtype: uint64. Cast them to int64."),
-        (lambda: tfr.evaluate_rows([{}, {}], [1, 0], [1, 2], ["map"]), "must be hashable", "unhashable type: 'dict'"),
-        (lambda: tfr.evaluate([[5, 0]], [[2, 1]], ["err@10"]), "must be at most `max_label`, 4.0", "in query 0 for 'err@10'"),
-        (lambda: tfr.evaluate([[5, 0]], [[2, 1]], ["pfound"]), "must be at most `max_label`, 4.0", "in query 0 for 'pfound'"),
-        (lambda: tfr.evaluate_rows([1], [1], [1], ["map"], denominator="hits"), "must be set on a metric object", None),
-        (lambda: tfr.evaluate_rows([1], [1], [1], [tfr.NDCG(inputs="ids")]), "read the same data", "'ids'"),
-        (lambda: tfr.MeanAveragePrecision(denominator="k"), "'min(retrieved, relevant)', 'hits'", "'k'"),
-        (lambda: tfr.RecallAtK(relevance_threshold=0), "a finite number above 0", "=0"),
-        (lambda: tfr.RecallAtK(relevance_threshold="1"), "a finite number above 0", "'1'"),
-        (lambda: tfr.NDCG(dtype="int32"), "must be a float", "dtype='int32'"),
-        (lambda: tfr.evaluate(ONE, ONE, ["dcg"], gain=lambda labels, k: labels), "maps an array to one of the same shape", "TypeError"),
-        (lambda: tfr.RankingMetrics(["ndgc@10"]), "Did you mean 'ndcg@10'?", "'ndgc@10'"),
-        (lambda: tfr.RankingMetrics(["avg@5"]), "The names are 'ndcg', 'dcg', ", "'avg@5'"),
-        (lambda: tfr.RankingMetrics(["sucess@1"]), "Did you mean 'hit_rate@1'?", "'sucess@1'"),
-        (lambda: tfr.MeanReciprocalRank(convention="keras-rs"), "Did you mean 'keras_rs'?", "'keras-rs'"),
-        (lambda: tfr.MeanReciprocalRank(convention="ranx"), "Did you mean 'trec_eval'?", "'ranx'"),
-        (lambda: tfr.MeanReciprocalRank(convention="tfr"), "Did you mean 'tf_ranking'?", "'tfr'"),
-        (lambda: tfr.NDCG(ties="Expected"), "Did you mean 'expected'?", "'Expected'"),
-        (lambda: tfr.RankingMetrics(["ndcg@0"]), "an int of at least 1", "k=0"),
-        (lambda: tfr.RankingMetrics(["ndcg@ten"]), "must be a whole number", "'ndcg@ten'"),
-        (lambda: tfr.RankingMetrics(["ndcg@"]), "must be a whole number", "'ndcg@'"),
-        (lambda: tfr.RankingMetrics(["ndcg@-1"]), "must be a whole number", "'ndcg@-1'"),
-        (lambda: tfr.RankingMetrics([]), "at least one metric", "[]"),
-        (lambda: tfr.RankingMetrics("ndcg"), "must be a list", "'ndcg'"),
-        (lambda: tfr.RankingMetrics([10]), "must hold names such as", "10"),
-        (lambda: tfr.RankingMetrics([tfr.RankingMetrics(["map"])]), "no RankingMetrics", None),
-        (lambda: tfr.RankingMetrics(["P@5", "P@5"]), "'P@5' twice", None),
-        (lambda: tfr.RankingMetrics(["ndcg", tfr.NDCG(gain="linear")]), "'ndcg' twice", None),
-        (lambda: tfr.RankingMetrics(["ndcg"], prefix=3), "must be a string", "3"),
-        (lambda: tfr.RankingMetrics(["ndcg"], name=3), "`name` must be a string", "3"),
-        (lambda: tfr.RankingMetrics(["map", "mrr"], gain="linear"), "'gain', which no such metric accepts", None),
-        (lambda: tfr.RankingMetrics([tfr.NDCG()], ties="stable"), "'ties', which no such metric accepts", None),
-        (lambda: tfr.evaluate(ONE, ONE, ["map"], ideal="judged"), "'ideal', which no such metric accepts", None),
-        (lambda: tfr.evaluate(ONE, ONE, ["dcg"], gain=lambda labels: 1.0), "maps an array to one of the same shape", "returned shape ()"),
+        (lambda: trm.NDCG(k=0), "an int of at least 1", "k=0"),
+        (lambda: trm.NDCG(k=-3), "an int of at least 1", "k=-3"),
+        (lambda: trm.NDCG(k=True), "an int of at least 1", "k=True"),
+        (lambda: trm.NDCG(k=2.0), "an int of at least 1", "k=2.0"),
+        (lambda: trm.NDCG(k=2**31), "below 2^31", "k=2147483648"),
+        (lambda: trm.NDCG(k="10"), "an int of at least 1", "k='10'"),
+        (lambda: trm.NDCG(gain="exp"), "`gain` of `ndcg` must be one of 'exponential', 'linear'", "'exp'"),
+        (lambda: trm.DCG(discount=2), "`discount` of `dcg` must be one of 'log2', 'jarvelin'", "discount=2"),
+        (lambda: trm.NDCG(ideal="all"), "'judged', 'retrieved'", "'all'"),
+        (lambda: trm.NDCG(ties="first"), "'expected', 'stable', 'best'", "'first'"),
+        (lambda: trm.NDCG(empty=0), "'zero', 'one', 'skip'", "empty=0"),
+        (lambda: trm.NDCG(ties="random"), "one of 'expected'", "ties='random'"),
+        (lambda: trm.DCG(empty="one"), "`empty` of `dcg` must be one of 'zero', 'skip'", "'one'"),
+        (lambda: trm.RankBiasedPrecision(graded="yes"), "`graded` of `rbp` must be True or False, or 'relative'", "'yes'"),
+        (lambda: trm.AverageRelevancePosition(empty="zero"), "must be 'skip'", "'zero'"),
+        (lambda: trm.OrderedPairAccuracy(empty="one"), "or average='macro'", "'one'"),
+        (lambda: trm.OrderedPairAccuracy(average="mean"), "'micro', 'macro'", "'mean'"),
+        (lambda: trm.OrderedPairAccuracy(inputs="ids"), "`opa` supports only inputs='labels'", None),
+        (lambda: trm.PerQueryAUC(inputs="ids"), "supports only inputs='labels' and 'catalog'", None),
+        (lambda: trm.RankingMetrics(["ndcg", "bpref"], inputs="catalog"), "`bpref` supports only", None),
+        (lambda: trm.evaluate(ONE, ONE, ["alpha_dcg"], inputs="ids"), "`alpha_dcg` supports only", None),
+        (lambda: trm.evaluate(ONE, ONE, ["arp@5"]), "of the whole list and takes no cutoff", "k=5"),
+        (lambda: trm.AlphaDCG(alpha=0), "from 0.001 to 1", "alpha=0"),
+        (lambda: trm.AlphaDCG(alpha=1.5), "from 0.001 to 1", "alpha=1.5"),
+        (lambda: trm.RankBiasedPrecision(persistence=0), "between 0 and 1", "persistence=0"),
+        (lambda: trm.RankBiasedPrecision(persistence=1), "between 0 and 1", "persistence=1"),
+        (lambda: trm.ExpectedReciprocalRank(max_label=0), "above 0, at most 1000", "max_label=0"),
+        (lambda: trm.evaluate(ONE, np.array([[0.5, "a"]], object), ["map"]), "array of numbers", "[[0.5 'a']]. It has the dtype object"),
+        (lambda: trm.evaluate(np.ones([1, 1], "uint64"), [[1]], ["map"], inputs="ids"), "must hold ids", "dtype: uint64. Cast them to int64."),
+        (lambda: trm.evaluate_rows([{}, {}], [1, 0], [1, 2], ["map"]), "must be hashable", "unhashable type: 'dict'"),
+        (lambda: trm.evaluate([[5, 0]], [[2, 1]], ["err@10"]), "must be at most `max_label`, 4.0", "in query 0 for 'err@10'"),
+        (lambda: trm.evaluate([[5, 0]], [[2, 1]], ["pfound"]), "must be at most `max_label`, 4.0", "in query 0 for 'pfound'"),
+        (lambda: trm.evaluate_rows([1], [1], [1], ["map"], denominator="hits"), "must be set on a metric object", None),
+        (lambda: trm.evaluate_rows([1], [1], [1], [trm.NDCG(inputs="ids")]), "read the same data", "'ids'"),
+        (lambda: trm.MeanAveragePrecision(denominator="k"), "'min(retrieved, relevant)', 'hits'", "'k'"),
+        (lambda: trm.RecallAtK(relevance_threshold=0), "a finite number above 0", "=0"),
+        (lambda: trm.RecallAtK(relevance_threshold="1"), "a finite number above 0", "'1'"),
+        (lambda: trm.NDCG(dtype="int32"), "must be a float", "dtype='int32'"),
+        (lambda: trm.evaluate(ONE, ONE, ["dcg"], gain=lambda labels, k: labels), "maps an array to one of the same shape", "TypeError"),
+        (lambda: trm.RankingMetrics(["ndgc@10"]), "Did you mean 'ndcg@10'?", "'ndgc@10'"),
+        (lambda: trm.RankingMetrics(["avg@5"]), "The names are 'ndcg', 'dcg', ", "'avg@5'"),
+        (lambda: trm.RankingMetrics(["sucess@1"]), "Did you mean 'hit_rate@1'?", "'sucess@1'"),
+        (lambda: trm.MeanReciprocalRank(convention="keras-rs"), "Did you mean 'keras_rs'?", "'keras-rs'"),
+        (lambda: trm.MeanReciprocalRank(convention="ranx"), "Did you mean 'trec_eval'?", "'ranx'"),
+        (lambda: trm.MeanReciprocalRank(convention="trm"), "Did you mean 'tf_ranking'?", "'trm'"),
+        (lambda: trm.NDCG(ties="Expected"), "Did you mean 'expected'?", "'Expected'"),
+        (lambda: trm.RankingMetrics(["ndcg@0"]), "an int of at least 1", "k=0"),
+        (lambda: trm.RankingMetrics(["ndcg@ten"]), "must be a whole number", "'ndcg@ten'"),
+        (lambda: trm.RankingMetrics(["ndcg@"]), "must be a whole number", "'ndcg@'"),
+        (lambda: trm.RankingMetrics(["ndcg@-1"]), "must be a whole number", "'ndcg@-1'"),
+        (lambda: trm.RankingMetrics([]), "at least one metric", "[]"),
+        (lambda: trm.RankingMetrics("ndcg"), "must be a list", "'ndcg'"),
+        (lambda: trm.RankingMetrics([10]), "must hold names such as", "10"),
+        (lambda: trm.RankingMetrics([trm.RankingMetrics(["map"])]), "no RankingMetrics", None),
+        (lambda: trm.RankingMetrics(["P@5", "P@5"]), "'P@5' twice", None),
+        (lambda: trm.RankingMetrics(["ndcg", trm.NDCG(gain="linear")]), "'ndcg' twice", None),
+        (lambda: trm.RankingMetrics(["ndcg"], prefix=3), "must be a string", "3"),
+        (lambda: trm.RankingMetrics(["ndcg"], name=3), "`name` must be a string", "3"),
+        (lambda: trm.RankingMetrics(["map", "mrr"], gain="linear"), "'gain', which no such metric accepts", None),
+        (lambda: trm.RankingMetrics([trm.NDCG()], ties="stable"), "'ties', which no such metric accepts", None),
+        (lambda: trm.evaluate(ONE, ONE, ["map"], ideal="judged"), "'ideal', which no such metric accepts", None),
+        (lambda: trm.evaluate(ONE, ONE, ["dcg"], gain=lambda labels: 1.0), "maps an array to one of the same shape", "returned shape ()"),
     ],
 )  # fmt: skip
 def test_invalid_metrics_and_options_raise(make, rule, received):
@@ -262,8 +262,8 @@ def test_invalid_metrics_and_options_raise(make, rule, received):
 
 
 def test_options_at_their_limits():
-    assert tfr.AlphaDCG(alpha=0.001).alpha == 0.001
-    assert tfr.ExpectedReciprocalRank(max_label=0.5).max_label == 0.5
+    assert trm.AlphaDCG(alpha=0.001).alpha == 0.001
+    assert trm.ExpectedReciprocalRank(max_label=0.5).max_label == 0.5
 
 
 @pytest.mark.parametrize(
@@ -288,7 +288,7 @@ def test_options_at_their_limits():
     ],
 )
 def test_metric_names_of_other_tools(text, name):
-    metric = tfr.RankingMetrics([text, name] if text != name else [text], prefix="x_")
+    metric = trm.RankingMetrics([text, name] if text != name else [text], prefix="x_")
     metric.update_state([[0, 2, 1]], [[3.0, 2.0, 1.0]])
     found = metric.result()
     assert [*found] == [*dict.fromkeys([f"x_{text}", f"x_{name}"])]
@@ -299,36 +299,36 @@ def test_options_apply_to_names_but_not_to_objects():
     metrics = [
         "ndcg",
         "map",
-        tfr.NDCG(name="exponential"),
-        tfr.MeanAveragePrecision(k=2, denominator="hits", relevance_threshold=2),
+        trm.NDCG(name="exponential"),
+        trm.MeanAveragePrecision(k=2, denominator="hits", relevance_threshold=2),
     ]
     labels, scores = [[1, 3, 2]], [[3, 2, 1]]
-    together = tfr.evaluate(labels, scores, metrics, gain="linear", empty="skip")
+    together = trm.evaluate(labels, scores, metrics, gain="linear", empty="skip")
     assert list(together) == ["ndcg", "map", "exponential", "map@2"]
     assert (
         together["ndcg"]
-        == tfr.evaluate(labels, scores, [tfr.NDCG(gain="linear")])["ndcg"]
+        == trm.evaluate(labels, scores, [trm.NDCG(gain="linear")])["ndcg"]
     )
-    assert together["exponential"] == tfr.evaluate(labels, scores, ["ndcg"])["ndcg"]
+    assert together["exponential"] == trm.evaluate(labels, scores, ["ndcg"])["ndcg"]
     assert together["map@2"] == 1 / 2
 
 
 def test_default_metric_names():
     names = [
-        tfr.NDCG(k=10).name,
-        tfr.MeanAveragePrecision().name,
-        tfr.HitRateAtK(k=1).name,
+        trm.NDCG(k=10).name,
+        trm.MeanAveragePrecision().name,
+        trm.HitRateAtK(k=1).name,
     ]
     assert names == ["ndcg@10", "map", "hit_rate@1"]
-    assert tfr.PrecisionAtK(k=np.int64(3)).name == "precision@3"
-    assert tfr.RankingMetrics(["mrr"], name="mine").name == "mine"
+    assert trm.PrecisionAtK(k=np.int64(3)).name == "precision@3"
+    assert trm.RankingMetrics(["mrr"], name="mine").name == "mine"
 
 
 @pytest.mark.parametrize(
     "function",
     [
-        lambda: tfr.evaluate(ONE, ONE, ["mrr"]),
-        lambda: tfr.evaluate_rows([1], [1], [1], ["mrr"]),
+        lambda: trm.evaluate(ONE, ONE, ["mrr"]),
+        lambda: trm.evaluate_rows([1], [1], [1], ["mrr"]),
     ],
     ids=["evaluate", "evaluate_rows"],
 )
@@ -340,18 +340,18 @@ def test_functions_of_arrays_raise_inside_a_graph(function):
 def test_columns_of_objects_that_are_numbers_are_numbers():
     labels, scores = (np.array(c, object) for c in ([1, 0, 0, 1], [0.3, 0.2, 0.5, 1]))
     groups, weights = np.array([2, 2], object), np.array([1, 1, 2, 2], object)
-    found = tfr.evaluate_rows(
+    found = trm.evaluate_rows(
         None, labels, scores, ["mrr"], groups=groups, sample_weight=weights
     )
     assert found == {"mrr": 1.0}
     lists = (column.reshape(2, 2) for column in (labels, scores))
-    assert tfr.evaluate(*lists, ["mrr"]) == {"mrr": 1.0}
+    assert trm.evaluate(*lists, ["mrr"]) == {"mrr": 1.0}
     labels[2] = 2**53 + 1
     with pytest.raises(ValueError, match="integers below 2"):
-        tfr.evaluate_rows([1, 1, 2, 2], labels, scores, ["mrr"])
+        trm.evaluate_rows([1, 1, 2, 2], labels, scores, ["mrr"])
     labels[2] = "x"
     with pytest.raises(ValueError, match="Received: 'x' in row 2"):
-        tfr.evaluate_rows([1, 1, 2, 2], labels, scores, ["mrr"])
+        trm.evaluate_rows([1, 1, 2, 2], labels, scores, ["mrr"])
 
 
 IDS = {"ids": [[0, 2], [1, -1]], "relevance": [[1, 2], [1, 0]]}

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 from cases import ITEM_METRICS
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics.options import ItemCategories, ItemNumbers, NumItems
 
 ITEMS = 5
@@ -82,7 +82,7 @@ def fairness(exposure):
 
 @pytest.mark.parametrize("k", [1, 2, 3, 4, None])
 def test_values_by_query_are_means_over_all_orders(k):
-    found = tfr.evaluate(
+    found = trm.evaluate(
         [[0]] * len(SCORES),
         SCORES,
         at(BY_QUERY, k),
@@ -125,7 +125,7 @@ def test_values_over_all_queries_come_from_the_mean_exposure(k, weights):
         ]
     )
     slices = np.array(["x", "y", "x", "y", "x", "y"])
-    found = tfr.evaluate(
+    found = trm.evaluate(
         [[0]] * len(SCORES),
         SCORES,
         at(OVER_ALL, k),
@@ -146,15 +146,15 @@ RECOMMENDED = [[0, 1, 3], [1, 0, -1], [4, 2, 3]]
 def test_ids_in_fit_equal_evaluate():
     """Also with the functions' other forms of the same data."""
     relevant = [[3], [0], [2]]
-    expected = tfr.evaluate(relevant, RECOMMENDED, NAMES, inputs="ids", **DATA)
-    metric = tfr.RankingMetrics(NAMES, inputs="ids", num_queries=True, **DATA)
+    expected = trm.evaluate(relevant, RECOMMENDED, NAMES, inputs="ids", **DATA)
+    metric = trm.RankingMetrics(NAMES, inputs="ids", num_queries=True, **DATA)
     for start in (0, 1):
         metric.update_state(relevant[start::2], RECOMMENDED[start::2])
     found = {name: float(value) for name, value in metric.result().items()}
     assert found.pop("num_queries") == 3
     assert found == pytest.approx(expected, abs=1e-6)
 
-    parts = [tfr.RankingMetrics(NAMES, inputs="ids", **DATA) for _ in range(2)]
+    parts = [trm.RankingMetrics(NAMES, inputs="ids", **DATA) for _ in range(2)]
     for start, part in enumerate(parts):
         part.update_state(relevant[start::2], RECOMMENDED[start::2])
     parts[0].merge_state(parts[1:])
@@ -170,19 +170,19 @@ def test_ids_in_fit_equal_evaluate():
     keyed["popularity"] = pd.Series(keyed["popularity"])[::-1]
     lists = [[names[item] for item in row if item >= 0] for row in RECOMMENDED]
     of_text = [[names[item] for item in row] for row in relevant]
-    again = tfr.evaluate(of_text, lists, NAMES, inputs="ids", num_items=ITEMS, **keyed)
+    again = trm.evaluate(of_text, lists, NAMES, inputs="ids", num_items=ITEMS, **keyed)
     assert again == pytest.approx(expected, abs=1e-12)
     run = {f"q{number}": row for number, row in enumerate(lists)}
     qrels = {f"q{number}": row for number, row in enumerate(of_text)}
     run["unjudged"] = ["e", "d"]
-    again = tfr.evaluate_run(qrels, run, NAMES, num_items=ITEMS, **keyed)
+    again = trm.evaluate_run(qrels, run, NAMES, num_items=ITEMS, **keyed)
     assert dict(again) == pytest.approx(expected, abs=1e-12)
 
 
 def test_names_beside_objects_in_a_run_of_trec_eval():
     """Each counts every exposure once, with the ties of its own scores."""
-    own = tfr.ExposureGini(k=1, num_items=4, name="own")
-    found = tfr.evaluate_run(
+    own = trm.ExposureGini(k=1, num_items=4, name="own")
+    found = trm.evaluate_run(
         {"q": {"a": 1}, "r": {"a": 1}},
         {"q": {"a": 1.0, "b": 1.0}, "r": {"a": 1 + 1e-9, "b": 1.0}},
         ["mrr", "gini@1", own],
@@ -205,10 +205,10 @@ def test_rows_equal_lists():
     }
     shuffled = pd.DataFrame(rows).sample(frac=1, random_state=0)
     names = NAMES[:-1]
-    found = tfr.evaluate_rows(
+    found = trm.evaluate_rows(
         "query", "label", "score", names, data=shuffled, item_ids="item", **DATA
     )
-    expected = tfr.evaluate(
+    expected = trm.evaluate(
         [[0]] * len(SCORES), SCORES, names, inputs="catalog", **DATA
     )
     assert found == pytest.approx(expected, abs=1e-12)
@@ -219,7 +219,7 @@ def test_rows_equal_lists():
     [False, pytest.param(True, marks=pytest.mark.slow("compiles a program with XLA"))],
 )
 def test_graphs_equal_eager_calls(jit_compile):
-    metric = tfr.RankingMetrics(NAMES, inputs="catalog", **DATA)
+    metric = trm.RankingMetrics(NAMES, inputs="catalog", **DATA)
 
     @tf.function(
         input_signature=[
@@ -233,7 +233,7 @@ def test_graphs_equal_eager_calls(jit_compile):
 
     for rows in (slice(0, 2), slice(2, 6)):
         step([[0]] * len(SCORES[rows]), SCORES[rows])
-    expected = tfr.evaluate(
+    expected = trm.evaluate(
         [[0]] * len(SCORES), SCORES, NAMES, inputs="catalog", **DATA
     )
     found = {name: float(value) for name, value in metric.result().items()}
@@ -241,14 +241,14 @@ def test_graphs_equal_eager_calls(jit_compile):
 
 
 def test_an_unknown_item_in_a_graph_makes_the_result_nan():
-    metric = tfr.Novelty(popularity=[0.5, 0.5])
+    metric = trm.Novelty(popularity=[0.5, 0.5])
 
     @tf.function
     def step():
         metric.update_state([[0]], [[0, 2]])
 
     step()
-    with pytest.warns(tfr.RankingWarning):
+    with pytest.warns(trm.RankingWarning):
         assert np.isnan(metric.result())
 
 
@@ -284,9 +284,9 @@ def test_retrieval_equals_the_scores_of_the_whole_catalog(kind, ties, chunk_size
     }
     names = [*at([*OVER_ALL, *BY_QUERY], 4), "mrr", "coverage@1"]
     scores = queries @ candidates.T
-    expected = tfr.evaluate(truth, scores, names, inputs="catalog", **options)
+    expected = trm.evaluate(truth, scores, names, inputs="catalog", **options)
     vectors, sizes = (kind(queries), kind(candidates)), {"chunk_size": chunk_size}
-    found = tfr.evaluate_retrieval(
+    found = trm.evaluate_retrieval(
         *vectors, truth, names, batch_size=4, **sizes, **options
     )
     assert found.whole == pytest.approx(expected.whole, abs=1e-12)
@@ -302,8 +302,8 @@ def test_a_user_declares_a_metric_over_all_queries():
         shown, xp = exposure.of_items, exposure.xp
         return xp.max(shown, axis=-1) / xp.sum(shown, axis=-1)
 
-    @tfr.metric("share_of_most_shown", formula=reciprocal, value=largest_share)
-    class LargestShare(tfr.ItemMetric):
+    @trm.metric("share_of_most_shown", formula=reciprocal, value=largest_share)
+    class LargestShare(trm.ItemMetric):
         """The share of the most exposed item."""
 
         num_items: NumItems = None
@@ -311,14 +311,14 @@ def test_a_user_declares_a_metric_over_all_queries():
 
     ids = [[0], [0]], [[0, 1], [0, 2]]
     squared = LargestShare(num_items=3, power=2.0, name="squared")
-    found = tfr.evaluate(
+    found = trm.evaluate(
         *ids, ["share_of_most_shown", squared], inputs="ids", num_items=3
     )
     assert found == {
         "share_of_most_shown": pytest.approx(2 / 3),
         "squared": pytest.approx(2 / (2 + 2 / 4)),
     }
-    metrics = tfr.RankingMetrics(
+    metrics = trm.RankingMetrics(
         [LargestShare(num_items=3), squared], inputs="ids", dtype="float64"
     )
     metrics.update_state(*ids)
@@ -330,19 +330,19 @@ IDS = ([[1]], [[1, 2]])
 
 def test_a_formula_may_compute_with_the_data():
     def share_below(lists, *, price, limit):
-        is_cheap = tfr.DataGain(price.values < limit)
+        is_cheap = trm.DataGain(price.values < limit)
         found = lists.sum_to_cutoffs(lists.expected(is_cheap))
         return lists.xp.divide_no_nan(found, lists.num_to_cutoffs)
 
-    @tfr.metric("cheap_share", formula=share_below)
-    class CheapShare(tfr.ItemMetric):
+    @trm.metric("cheap_share", formula=share_below)
+    class CheapShare(trm.ItemMetric):
         """The share of the items that costs less than a limit."""
 
         price: ItemNumbers = None
         limit: float = 10.0
 
     price = {"tea": 5, "milk": 20, "rice": 8}
-    found = tfr.evaluate(
+    found = trm.evaluate(
         [["tea"]],
         [["milk", "rice", "tea"]],
         ["cheap_share@2"],
@@ -363,11 +363,11 @@ def test_a_formula_may_compute_with_the_data():
 def test_a_gain_may_be_a_vector():
     def largest_share(lists, *, categories):
         one_hot = np.eye(len(categories.names))[categories.values]
-        counts = lists.sum_to_cutoffs(lists.expected(tfr.DataGain(one_hot)))
+        counts = lists.sum_to_cutoffs(lists.expected(trm.DataGain(one_hot)))
         return lists.xp.max(counts, axis=2) / lists.num_to_cutoffs
 
-    @tfr.metric("largest_share_of_a_category", formula=largest_share)
-    class LargestShareOfACategory(tfr.ItemMetric):
+    @trm.metric("largest_share_of_a_category", formula=largest_share)
+    class LargestShareOfACategory(trm.ItemMetric):
         """The share of the category with the most items, in the mean."""
 
         categories: ItemCategories = None
@@ -399,24 +399,24 @@ def test_a_gain_may_be_a_vector():
 )  # fmt: skip
 def test_mistakes(names, options, message):
     with pytest.raises(ValueError, match=message):
-        tfr.evaluate(*IDS, names, inputs="ids", **options)
+        trm.evaluate(*IDS, names, inputs="ids", **options)
 
 
 def test_metrics_of_items_need_items():
     with pytest.raises(ValueError, match="require item ids"):
-        tfr.evaluate([[1, 0]], [[2, 1]], ["coverage"], num_items=2)
+        trm.evaluate([[1, 0]], [[2, 1]], ["coverage"], num_items=2)
     with pytest.raises(ValueError, match="require item ids"):
-        tfr.evaluate_rows([1, 1], [1, 0], [2, 1], ["coverage"], num_items=2)
+        trm.evaluate_rows([1, 1], [1, 0], [2, 1], ["coverage"], num_items=2)
     with pytest.raises(ValueError, match="must be by id"):
         run = {"q": ["a", "b"]}
-        tfr.evaluate_run({"q": ["a"]}, run, ["novelty"], popularity=[0.5, 0.5])
+        trm.evaluate_run({"q": ["a"]}, run, ["novelty"], popularity=[0.5, 0.5])
     with pytest.raises(ValueError, match="data for each item of the catalog"):
         scores = [[1.0, 2.0]]
-        tfr.evaluate([0], scores, ["novelty"], inputs="catalog", popularity=[1.0])
+        trm.evaluate([0], scores, ["novelty"], inputs="catalog", popularity=[1.0])
     with pytest.raises(ValueError, match="supports metrics of relevance only"):
-        tfr.explain(*IDS, "coverage", 0, inputs="ids", num_items=3)
+        trm.explain(*IDS, "coverage", 0, inputs="ids", num_items=3)
     with pytest.raises(ValueError, match="Pass num_items=V"):
-        tfr.CatalogCoverage(k=3)
+        trm.CatalogCoverage(k=3)
 
 
 def test_labels_with_item_ids_equal_a_catalog():
@@ -431,10 +431,10 @@ def test_labels_with_item_ids_equal_a_catalog():
     }
     with_padding = np.insert(scores, 2, 9.0, axis=1)
     truth = [[3]] * len(SCORES)
-    expected = tfr.evaluate(truth, SCORES, NAMES, inputs="catalog", **DATA)
-    found = tfr.evaluate(padded, with_padding, NAMES, **DATA)
+    expected = trm.evaluate(truth, SCORES, NAMES, inputs="catalog", **DATA)
+    found = trm.evaluate(padded, with_padding, NAMES, **DATA)
     assert found == pytest.approx(expected, abs=1e-12)
-    metric = tfr.RankingMetrics(NAMES, **DATA)
+    metric = trm.RankingMetrics(NAMES, **DATA)
 
     @tf.function
     def step(labels, ids, scores):
@@ -444,11 +444,11 @@ def test_labels_with_item_ids_equal_a_catalog():
     logged = {name: float(value) for name, value in metric.result().items()}
     assert logged == pytest.approx(expected, abs=1e-6)
     with pytest.raises(ValueError, match="of the shape of the labels"):
-        tfr.evaluate({"labels": labels, "item_ids": ids[:, :2]}, scores, NAMES, **DATA)
-    metric = tfr.RankingMetrics(["coverage@2"], num_items=9)
+        trm.evaluate({"labels": labels, "item_ids": ids[:, :2]}, scores, NAMES, **DATA)
+    metric = trm.RankingMetrics(["coverage@2"], num_items=9)
     for evaluate in (
         metric.update_state,
-        lambda *data: tfr.evaluate(*data, ["coverage@2"], num_items=9),
+        lambda *data: trm.evaluate(*data, ["coverage@2"], num_items=9),
     ):
         data = {"labels": [[0, 1, -1]], "item_ids": [[-1, 4, -1]]}
         with pytest.raises(ValueError, match=r"must be 0 to 8\. Received: .* -1\."):
@@ -462,14 +462,14 @@ def test_callbacks_report_the_values_of_functions():
     loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile("sgd", loss)
     slices = ["a", "b"] * 6
-    lists = tfr.EvaluateLists(
+    lists = trm.EvaluateLists(
         inputs, targets, NAMES, inputs="catalog", by=slices, **DATA
     )
     logs = model.fit(
         inputs, targets, batch_size=5, callbacks=[lists], verbose=0
     ).history
     scores = model.predict(inputs, verbose=0)
-    expected = tfr.evaluate(
+    expected = trm.evaluate(
         targets[:, np.newaxis], scores, NAMES, inputs="catalog", by=slices, **DATA
     )
     for name in NAMES:
@@ -481,39 +481,39 @@ def test_callbacks_report_the_values_of_functions():
 def test_equal_data_under_other_names_are_other_data():
     """Their metrics share a ranking, and compiled calls, but no value."""
     metrics = [
-        tfr.AttentionWeightedRankFairness(
+        trm.AttentionWeightedRankFairness(
             k=1, categories=categories, target={"b": 1.0}, name="-".join(categories)
         )
         for categories in (["a", "b"], ["b", "c"])
     ]
-    found = tfr.evaluate([[0]], [[0]], metrics, inputs="ids")
+    found = trm.evaluate([[0]], [[0]], metrics, inputs="ids")
     assert found == {"a-b": 0.0, "b-c": 1.0}
 
 
 def test_lists_without_items_are_excluded():
     options = {"inputs": "ids", **DATA}
-    found = tfr.evaluate([[0], [1]], [[], []], NAMES[:-1], **options)
+    found = trm.evaluate([[0], [1]], [[], []], NAMES[:-1], **options)
     np.testing.assert_array_equal([*found.values()], np.nan)
-    metric = tfr.RankingMetrics(NAMES[:-1], **options)
+    metric = trm.RankingMetrics(NAMES[:-1], **options)
     metric.update_state([[0], [1]], np.zeros((2, 0), np.int64))
     assert np.isnan([*metric.result().values()]).all()
 
 
 def test_data_by_id_and_in_order_are_not_mixed():
     with pytest.raises(ValueError, match="Received: both, a dict and an array"):
-        tfr.evaluate(
+        trm.evaluate(
             *IDS,
             ["mean_popularity", "intra_list_diversity"],
             inputs="ids",
             popularity=[1, 2, 3],
             vectors={2: [1, 0], 1: [0, 1]},
         )
-    metric = tfr.MeanPopularity(popularity={1: 5, 2: 6})
-    assert tfr.evaluate(*IDS, [metric], inputs="ids") == {"mean_popularity": 5.5}
+    metric = trm.MeanPopularity(popularity={1: 5, 2: 6})
+    assert trm.evaluate(*IDS, [metric], inputs="ids") == {"mean_popularity": 5.5}
     with pytest.raises(ValueError, match="in the order of their ids"):
         metric.update_state(*IDS)
     with pytest.raises(ValueError, match="the same number of items"):
-        tfr.evaluate(
+        trm.evaluate(
             *IDS,
             ["mean_popularity", "coverage"],
             inputs="ids",
@@ -523,7 +523,7 @@ def test_data_by_id_and_in_order_are_not_mixed():
     names = ["mean_popularity", "intra_list_diversity"]
     data = {"popularity": {1: 1, 2: 2}, "vectors": {0: [1], 1: [1], 2: [2]}}
     both = [
-        tfr.evaluate(*IDS, order, inputs="ids", **data)
+        trm.evaluate(*IDS, order, inputs="ids", **data)
         for order in (names, names[::-1])
     ]
     assert both[0] == both[1] == {"mean_popularity": 1.5, "intra_list_diversity": 0.0}
@@ -535,6 +535,6 @@ def test_data_by_id_and_in_order_are_not_mixed():
 )
 def test_item_ids_of_rows_are_ids(items, message):
     with pytest.raises(ValueError, match=message):
-        tfr.evaluate_rows(
+        trm.evaluate_rows(
             [0, 0], [1, 0], [2, 1], ["coverage"], item_ids=items, num_items=9
         )

@@ -16,7 +16,7 @@ from cases import metrics_with
 from jax.interpreters import mlir
 from keras_backend import results
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics.keras import tpu
 
 RNG = np.random.default_rng(0)
@@ -94,17 +94,17 @@ def floats(results):
 def test_values(name, ties):
     inputs, y_true, y_pred, weights = DATA[name]
     metrics = [*metrics_with(inputs, ties, CUTOFFS, name == "subtopics")]
-    metric = tfr.RankingMetrics(metrics, inputs=inputs)
+    metric = trm.RankingMetrics(metrics, inputs=inputs)
     metric.update_state(y_true, y_pred, weights)
     options = {"sample_weight": weights, "inputs": inputs}
-    expected = tfr.evaluate(y_true, y_pred, metrics, **options)
+    expected = trm.evaluate(y_true, y_pred, metrics, **options)
     assert len(expected) > (5 if name == "subtopics" else 40)
     assert results(metric) == close(expected)
 
 
 @pytest.mark.usefixtures("in_32_bits")
 def test_the_sums_of_many_updates():
-    metric = tfr.RankingMetrics(["mrr", "dcg"], num_queries=True)
+    metric = trm.RankingMetrics(["mrr", "dcg"], num_queries=True)
     number = 10_000
     labels = RNG.integers(0, 4, (number, 1, 4)).astype("float32")
     scores = RNG.normal(size=labels.shape).astype("float32")
@@ -120,7 +120,7 @@ def test_the_sums_of_many_updates():
     )
     found = floats(metric.stateless_result(state))
     data = labels[:, 0], scores[:, 0], ["mrr", "dcg"]
-    expected = tfr.evaluate(*data, sample_weight=weights, num_queries=True)
+    expected = trm.evaluate(*data, sample_weight=weights, num_queries=True)
     assert found == pytest.approx(expected, rel=1e-6)
 
 
@@ -143,7 +143,7 @@ def test_a_program_has_no_type_of_64_bits(name):
     ties = ["expected", "best"] if name == "no ties" else ["expected"]
     for each in ties:
         some = names if inputs == "labels" else NAMES[:4]
-        metric = tfr.RankingMetrics(some, inputs=inputs, ties=each)
+        metric = trm.RankingMetrics(some, inputs=inputs, ties=each)
         program = str(jax.make_jaxpr(step_of(metric))(state_of(metric), *batch))
         assert "f32[" in program
         assert not {"f64[", "i64[", "u64["} & {p[-4:] + "[" for p in program.split("[")}
@@ -161,10 +161,10 @@ def test_only_a_program_for_a_tpu_is_traced_in_32_bits(declarations):
         is_exact.append(jax.config.read("jax_enable_x64"))
         return lists.sum_to_cutoffs(lists.expected(relevance))
 
-    @tfr.metric(
-        "counted_traces", formula=formula, gain=tfr.BinaryGain, range=(0, math.inf)
+    @trm.metric(
+        "counted_traces", formula=formula, gain=trm.BinaryGain, range=(0, math.inf)
     )
-    class CountedTraces(tfr.TopKMetric):
+    class CountedTraces(trm.TopKMetric):
         relevance_threshold: float = 1.0
 
     metric = CountedTraces(name="counted_traces")
@@ -179,7 +179,7 @@ def test_only_a_program_for_a_tpu_is_traced_in_32_bits(declarations):
 @pytest.mark.usefixtures("as_tpu")
 def test_updates_of_a_program_for_a_tpu():
     names = ["ndcg@10", "mrr@10"]
-    metric = tfr.RankingMetrics(names, num_queries=True)
+    metric = trm.RankingMetrics(names, num_queries=True)
 
     @jax.jit
     def update(state, labels, scores, mask, weights):
@@ -193,7 +193,7 @@ def test_updates_of_a_program_for_a_tpu():
         state = update(state, *(each[rows] for each in batch))
     exact = np.asarray(state[0], "float64").sum(axis=-1)
     options = {"sample_weight": WEIGHTS, "num_queries": True}
-    expected = tfr.evaluate(MASKED, SPECIAL, names, **options)
+    expected = trm.evaluate(MASKED, SPECIAL, names, **options)
     assert floats(metric.stateless_result(state)) == close(expected)
     assert (exact != exact.astype("float32")).any()
 
@@ -203,7 +203,7 @@ def test_transformations_of_an_update(target, request):
     """Eager code, in which only the transformed arrays have no values."""
     if target == "tpu":
         request.getfixturevalue("as_tpu")
-    metric = tfr.RankingMetrics(["ndcg", "mrr"])
+    metric = trm.RankingMetrics(["ndcg", "mrr"])
 
     def value(labels, scores):
         state = metric.stateless_update_state(state_of(metric), labels, scores)
@@ -211,7 +211,7 @@ def test_transformations_of_an_update(target, request):
 
     labels, scores = LABELS[2:, np.newaxis, :9], SCORES[2:, np.newaxis, :9]
     pairs = zip(labels, scores, strict=True)
-    expected = [tfr.evaluate(*pair, ["ndcg"])["ndcg"] for pair in pairs]
+    expected = [trm.evaluate(*pair, ["ndcg"])["ndcg"] for pair in pairs]
     for transform in (jax.vmap, jax.pmap):
         assert transform(value)(labels, scores).tolist() == close(expected)
     # A metric is constant where no two items change places.
@@ -275,14 +275,14 @@ def in_pmap(sums_of):
 )
 def test_sums_of_an_accumulator_add_up(add_up, is_in_64_bits, error):
     """In 32 bits, JAX rounds what it adds up, and `add_sums` does not."""
-    accumulator = tfr.Accumulator(["mrr"], num_queries=True)
+    accumulator = trm.Accumulator(["mrr"], num_queries=True)
     with jax.enable_x64(is_in_64_bits):
         sums = add_up(jax.jit(accumulator.batch_sums))
         accumulator.add_sums(sums)
     whole = [each.reshape(-1, *each.shape[2:]) for each in OF_BATCHES]
     labels, scores, weights = whole
     accumulator.update(labels, scores, weights)  # with NumPy
-    expected = tfr.evaluate(
+    expected = trm.evaluate(
         np.concatenate([labels, labels]),
         np.concatenate([scores, scores]),
         ["mrr"],
@@ -294,18 +294,18 @@ def test_sums_of_an_accumulator_add_up(add_up, is_in_64_bits, error):
 
 def test_an_accumulator_of_a_catalog_and_of_mistakes():
     options = {"metrics": ["mrr", "coverage@5"], "inputs": "catalog"}
-    accumulator = tfr.Accumulator(**options, num_items=20)
+    accumulator = trm.Accumulator(**options, num_items=20)
     ids, scores = np.abs(IDS[:, :1]) % 20, OF_ITEMS[:, :20]
     accumulator.add_sums(jax.jit(accumulator.batch_sums)(ids, scores))
-    expected = tfr.evaluate(ids, scores, **options)
+    expected = trm.evaluate(ids, scores, **options)
     assert accumulator.compute() == pytest.approx(expected, rel=1e-12)
     with pytest.raises(ValueError, match="Pass num_items=V"):
-        tfr.Accumulator(**options).batch_sums(ids, scores)
-    swapped = tfr.Accumulator(["mrr"])
+        trm.Accumulator(**options).batch_sums(ids, scores)
+    swapped = trm.Accumulator(["mrr"])
     swapped.add_sums(
         jax.jit(swapped.batch_sums)(RNG.random((6, 9)), abs(LABELS[:, :9]))
     )
-    with pytest.warns(tfr.RankingWarning, match="Labels come before scores"):
+    with pytest.warns(trm.RankingWarning, match="Labels come before scores"):
         swapped.compute()
     sums = np.full(jax.eval_shape(swapped.batch_sums, LABELS, SCORES).shape, np.nan)
     swapped.add_sums(sums)  # of invalid labels

@@ -23,7 +23,7 @@ from keras_backend import (
     results,
 )
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 if IS_TENSORFLOW:
     import tensorflow as tf
@@ -68,15 +68,15 @@ def scoring_model(outputs=1, **compile_options):
 def expected(model, data, names=NAMES, **options):
     features, labels, _ = data
     scores = model.predict(features, verbose=0)
-    return tfr.evaluate(labels, scores, names, **options)
+    return trm.evaluate(labels, scores, names, **options)
 
 
 @pytest.mark.parametrize("way", ["eager", "graph", XLA])
 def test_fit_and_evaluate_equal_the_values_from_arrays(data, way):
     features, labels, _ = data
-    separate = [tfr.NDCG(k=3, name="alone")]
+    separate = [trm.NDCG(k=3, name="alone")]
     model = scoring_model(
-        metrics=[tfr.RankingMetrics(NAMES), *separate],
+        metrics=[trm.RankingMetrics(NAMES), *separate],
         run_eagerly=way == "eager",
         jit_compile=way == "xla",
     )
@@ -102,10 +102,10 @@ def test_dataset_with_a_smaller_last_batch_and_unknown_list_size(data):
     dataset = dataset.batch(32).apply(tf.data.experimental.assert_cardinality(batches))
     inputs = keras.Input((None, FEATURES))
     model = keras.Model(inputs, keras.layers.Dense(1)(inputs))
-    model.compile(loss="mse", metrics=[tfr.RankingMetrics(NAMES)])
+    model.compile(loss="mse", metrics=[trm.RankingMetrics(NAMES)])
     assert model.output_shape == (None, None, 1)  # scores [B, N, 1]
     logs = model.evaluate(dataset, verbose=0, return_dict=True)
-    reference = tfr.evaluate(labels, model(features).numpy(), NAMES)
+    reference = trm.evaluate(labels, model(features).numpy(), NAMES)
     assert_same(logs, reference)
 
 
@@ -119,7 +119,7 @@ def test_ragged_targets(data):
     model = scoring_model()
     model.compile(
         loss=lambda y, scores: tf.reduce_sum(scores, axis=1),
-        metrics=[tfr.RankingMetrics(NAMES)],
+        metrics=[trm.RankingMetrics(NAMES)],
     )
     logs = model.evaluate(dataset, verbose=0, return_dict=True)
     assert_same(logs, expected(model, data))
@@ -128,8 +128,8 @@ def test_ragged_targets(data):
 def test_only_weighted_metrics_use_sample_weights(data):
     features, labels, weights = data
     model = scoring_model(
-        metrics=[tfr.RankingMetrics(NAMES, prefix="plain_")],
-        weighted_metrics=[tfr.RankingMetrics(NAMES)],
+        metrics=[trm.RankingMetrics(NAMES, prefix="plain_")],
+        weighted_metrics=[trm.RankingMetrics(NAMES)],
     )
     logs = model.evaluate(
         features, labels, sample_weight=weights, verbose=0, return_dict=True
@@ -143,16 +143,16 @@ def test_each_output_may_have_its_own_metrics(data):
     model = scoring_model(
         outputs=2,
         metrics={
-            "scores_0": [tfr.RankingMetrics(NAMES, prefix="a_")],
-            "scores_1": [tfr.RankingMetrics(NAMES, prefix="b_"), tfr.NDCG(k=3)],
+            "scores_0": [trm.RankingMetrics(NAMES, prefix="a_")],
+            "scores_1": [trm.RankingMetrics(NAMES, prefix="b_"), trm.NDCG(k=3)],
         },
     )
     targets = {"scores_0": labels, "scores_1": labels}
     logs = model.evaluate(features, targets, verbose=0, return_dict=True)
     first, second = model.predict(features, verbose=0)
-    assert_same(logs, tfr.evaluate(labels, first, NAMES), prefix="a_")
-    assert_same(logs, tfr.evaluate(labels, second, NAMES), prefix="b_")
-    assert_same(logs, tfr.evaluate(labels, second, ["ndcg@3"]), prefix="scores_1_")
+    assert_same(logs, trm.evaluate(labels, first, NAMES), prefix="a_")
+    assert_same(logs, trm.evaluate(labels, second, NAMES), prefix="b_")
+    assert_same(logs, trm.evaluate(labels, second, ["ndcg@3"]), prefix="scores_1_")
 
 
 class DictMetric(keras.metrics.Mean):
@@ -166,15 +166,15 @@ class DictMetric(keras.metrics.Mean):
 
 
 def of_names(*names, **options):
-    return tfr.RankingMetrics([*names], **options)
+    return trm.RankingMetrics([*names], **options)
 
 
 EQUAL_KEYS = {
     "two dicts": ("ndcg@3", lambda: [of_names("ndcg@3"), of_names("ndcg@3", "mrr")]),
-    "dict and scalar": ("ndcg@3", lambda: [of_names("ndcg@3"), tfr.NDCG(k=3)]),
+    "dict and scalar": ("ndcg@3", lambda: [of_names("ndcg@3"), trm.NDCG(k=3)]),
     "another metric": ("ndcg@3", lambda: [of_names("ndcg@3"), DictMetric()]),
-    "loss": ("loss", lambda: [tfr.NDCG(name="loss")]),
-    "loss in a dict": ("loss", lambda: [of_names(tfr.NDCG(name="loss"))]),
+    "loss": ("loss", lambda: [trm.NDCG(name="loss")]),
+    "loss in a dict": ("loss", lambda: [of_names(trm.NDCG(name="loss"))]),
     "two outputs": (
         "mrr",
         lambda: {"scores_0": [of_names("mrr")], "scores_1": [of_names("mrr")]},
@@ -182,7 +182,7 @@ EQUAL_KEYS = {
     "the name of an output": (
         "scores_0_mrr",
         lambda: {
-            "scores_0": [tfr.MeanReciprocalRank()],
+            "scores_0": [trm.MeanReciprocalRank()],
             "scores_1": [of_names("mrr", prefix="scores_0_")],
         },
     ),
@@ -215,7 +215,7 @@ def test_pointwise_models_raise(shape, run_eagerly):
     scores = keras.layers.Dense(1)(inputs)
     scores = keras.layers.Reshape(shape)(scores) if shape == () else scores
     model = keras.Model(inputs, scores)
-    metrics = [tfr.MeanReciprocalRank()]
+    metrics = [trm.MeanReciprocalRank()]
     model.compile(loss="mse", metrics=metrics, run_eagerly=run_eagerly)
     with pytest.raises(ValueError, match="list of items for each query"):
         model.evaluate(np.ones((8, FEATURES)), np.ones((8, *shape)), verbose=0)
@@ -230,7 +230,7 @@ class OwnSteps(keras.Model):
     def __init__(self):
         super().__init__()
         self.dense = keras.layers.Dense(1)
-        self.mrr = tfr.MeanReciprocalRank()
+        self.mrr = trm.MeanReciprocalRank()
 
     def call(self, inputs):
         return self.dense(inputs)
@@ -271,7 +271,7 @@ def test_eager_batches_with_lists_of_one_item():
     inputs = keras.Input((None, FEATURES))
     scores = keras.layers.Dense(1)(inputs)
     model = keras.Model(inputs, keras.layers.Reshape((-1,))(scores))
-    model.compile(loss="mse", metrics=[tfr.RankingMetrics(["mrr"])], run_eagerly=True)
+    model.compile(loss="mse", metrics=[trm.RankingMetrics(["mrr"])], run_eagerly=True)
     logs = model.evaluate(
         np.ones((3, 1, FEATURES)), np.eye(3)[:, :1], verbose=0, return_dict=True
     )
@@ -281,7 +281,7 @@ def test_eager_batches_with_lists_of_one_item():
 @pytest.mark.parametrize("name", ["CompileMetrics", "MetricsContainer", "Model"])
 def test_other_classes_of_the_same_name_may_update_a_metric(name):
     def update(self):
-        metric = tfr.MeanReciprocalRank()
+        metric = trm.MeanReciprocalRank()
         metric.update_state([[1], [0]], [[1], [1]])
         return float(metric.result())
 
@@ -294,9 +294,9 @@ def test_saving_an_unregistered_function_raises(tmp_path, data, option):
         return 1 / (1 + values)
 
     for metric in (
-        tfr.DCG(**{option: unregistered}),
-        tfr.RankingMetrics(["dcg"], **{option: unregistered}),
-        tfr.RankingMetrics([tfr.DCG(**{option: unregistered})]),
+        trm.DCG(**{option: unregistered}),
+        trm.RankingMetrics(["dcg"], **{option: unregistered}),
+        trm.RankingMetrics([trm.DCG(**{option: unregistered})]),
     ):
         model = scoring_model(metrics=[metric])
         model.evaluate(*data[:2], verbose=0)
@@ -308,9 +308,9 @@ def test_saving_an_unregistered_function_raises(tmp_path, data, option):
 def test_an_explicit_mask_counts_rather_than_that_of_keras():
     labels, scores = [[1, 0, 1]], tf.constant([[3.0, 2.0, 1.0]])
     scores._keras_mask = tf.constant([[False, True, True]])
-    assert tfr.evaluate(labels, scores, ["mrr"]) == {"mrr": 1 / 2}
+    assert trm.evaluate(labels, scores, ["mrr"]) == {"mrr": 1 / 2}
     every_item = {"labels": labels, "mask": [[True, True, True]]}
-    assert tfr.evaluate(every_item, scores, ["mrr"]) == {"mrr": 1}
+    assert trm.evaluate(every_item, scores, ["mrr"]) == {"mrr": 1}
 
 
 def test_keras_masks_mark_padding():
@@ -320,15 +320,15 @@ def test_keras_masks_mark_padding():
     inputs = keras.Input((None,), dtype="int32")
     embedded = keras.layers.Embedding(6, 4, mask_zero=True)(inputs)
     model = keras.Model(inputs, keras.layers.Dense(1)(embedded))
-    metrics = tfr.RankingMetrics(NAMES)
+    metrics = trm.RankingMetrics(NAMES)
     # Keras's own losses need labels with a last axis to apply this mask.
     model.compile(loss=lambda y, scores: y**2, metrics=[metrics])
     logs = model.evaluate(ids, labels, verbose=0, return_dict=True)
     scores = model.predict(ids, verbose=0)
-    reference = tfr.evaluate(labels, scores, NAMES, mask=ids != 0)
+    reference = trm.evaluate(labels, scores, NAMES, mask=ids != 0)
     assert_same(logs, reference)
     # Without the mask, padding counts as relevant items, which changes the value.
-    assert reference["recall@3"] != tfr.evaluate(labels, scores, NAMES)["recall@3"]
+    assert reference["recall@3"] != trm.evaluate(labels, scores, NAMES)["recall@3"]
     metrics.reset_state()
     metrics.update_state(labels, model(ids))  # direct calls use the mask as well
     assert_same(metrics.result(), reference)
@@ -336,7 +336,7 @@ def test_keras_masks_mark_padding():
 
 def test_early_stopping_and_checkpoints_on_a_ranking_metric(data, tmp_path):
     features, labels, _ = data
-    model = scoring_model(metrics=[tfr.RankingMetrics(["ndcg@3"])])
+    model = scoring_model(metrics=[trm.RankingMetrics(["ndcg@3"])])
     stop = keras.callbacks.EarlyStopping(
         "val_ndcg@3", mode="max", patience=1, min_delta=1.0
     )
@@ -369,14 +369,14 @@ def square_gain(labels):
 def test_loaded_model_has_its_metrics(data, tmp_path):
     features, labels, _ = data
     metrics = [
-        tfr.RankingMetrics(
-            ["ndcg@3", tfr.MeanAveragePrecision(k=2, denominator="hits")],
+        trm.RankingMetrics(
+            ["ndcg@3", trm.MeanAveragePrecision(k=2, denominator="hits")],
             prefix="all_",
             gain="linear",
         ),
-        tfr.RecallAtK(k=2, relevance_threshold=2.0, empty="skip"),
-        tfr.NDCG(gain=square_gain),
-        tfr.RankingMetrics(["dcg"], gain=square_gain),
+        trm.RecallAtK(k=2, relevance_threshold=2.0, empty="skip"),
+        trm.NDCG(gain=square_gain),
+        trm.RankingMetrics(["dcg"], gain=square_gain),
     ]
     model = scoring_model(metrics=metrics, run_eagerly=False)
     model.optimizer.build(model.trainable_variables)
@@ -399,7 +399,7 @@ def test_replicas_give_the_values_of_one_device(data):
     strategy = tf.distribute.MirroredStrategy([device.name for device in devices])
     with strategy.scope():
         model = scoring_model(
-            weighted_metrics=[tfr.RankingMetrics(names), tfr.NDCG(k=2)],
+            weighted_metrics=[trm.RankingMetrics(names), trm.NDCG(k=2)],
             run_eagerly=False,
         )
     logs = model.evaluate(
@@ -434,12 +434,12 @@ def test_a_model_with_a_metric_of_ids_is_built_on_replicas():
     devices = [device.name for device in tf.config.list_logical_devices("CPU")[:2]]
     with tf.distribute.MirroredStrategy(devices).scope():
         model = keras.Sequential([keras.layers.Dense(9)])
-        metrics = [tfr.MeanReciprocalRank(inputs="catalog")]
+        metrics = [trm.MeanReciprocalRank(inputs="catalog")]
         loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         model.compile("sgd", loss, metrics=metrics)
     logs = model.evaluate(features, ids, verbose=0, return_dict=True)
     scores = model.predict(features, verbose=0)
-    found = tfr.evaluate(ids, scores, ["mrr"], inputs="catalog")
+    found = trm.evaluate(ids, scores, ["mrr"], inputs="catalog")
     assert logs["mrr"] == pytest.approx(found["mrr"], rel=1e-6)
 
 
@@ -461,7 +461,7 @@ def test_copies_compute_the_same_values_and_share_no_state(make_copy, keeps_stat
         assert make_copy(metric).get_config() == metric.get_config()
     metrics = [make_metric(name, 3) for name in METRICS]
     metrics.append(
-        tfr.RankingMetrics(["P@1", tfr.DCG(k=2)], prefix="x_", ties="stable")
+        trm.RankingMetrics(["P@1", trm.DCG(k=2)], prefix="x_", ties="stable")
     )
     labels, scores = [[0.0, 1.0, 3.0]], [[0.3, 0.3, 0.1]]
     for metric in metrics:
@@ -481,7 +481,7 @@ def test_copies_compute_the_same_values_and_share_no_state(make_copy, keeps_stat
 
 def test_an_object_in_both_lists_of_metrics_raises():
     """Keras 2 raises its own error."""
-    metric = tfr.NDCG(k=2)
+    metric = trm.NDCG(k=2)
     model = keras.Sequential([keras.layers.Dense(1)])
     features = np.ones((2, 3, 4), "float32")
     labels = np.array([[0.0, 1, 0], [1, 0, 0]], "float32")
@@ -529,7 +529,7 @@ def weight_of(model):
 
 def rows_of_pairs(**arguments):
     queries = np.repeat(range(FOUR), 2)
-    return tfr.EvaluateRows(PAIRS, IS_FIRST, queries, ["mrr"], **arguments)
+    return trm.EvaluateRows(PAIRS, IS_FIRST, queries, ["mrr"], **arguments)
 
 
 class WeightOfEpochs(keras.callbacks.Callback):
@@ -663,12 +663,12 @@ class SecondEpoch(keras.callbacks.Callback):
 
 def evaluation_of_lists(model, unit):
     lists = PAIRS.reshape(FOUR, 2, 1), IS_FIRST.reshape(FOUR, 2)
-    return tfr.EvaluateLists(*lists, ["mrr"], unit=unit)
+    return trm.EvaluateLists(*lists, ["mrr"], unit=unit)
 
 
 def evaluation_of_retrieval(model, unit):
     queries, candidates = np.ones((FOUR, 1), "float32"), PAIRS[:2]
-    return tfr.EvaluateRetrieval(
+    return trm.EvaluateRetrieval(
         queries, candidates, [0] * FOUR, ["mrr"], query_tower=model, unit=unit
     )
 
@@ -714,8 +714,8 @@ def test_callbacks_measure_the_averaged_weights(name, is_first, swap_on_epoch, u
 def test_callbacks_measure_the_weights_that_fit_validates(swaps):
     """Without the callback of Keras, these are not the averaged ones."""
     x, y = PAIRS.reshape(FOUR, 2, 1), IS_FIRST.reshape(FOUR, 2)
-    model = averaging((2, 1), metrics=[tfr.RankingMetrics(["mrr"])])
-    callbacks = [tfr.EvaluateLists(x, y, ["mrr"], prefix="same_")]
+    model = averaging((2, 1), metrics=[trm.RankingMetrics(["mrr"])])
+    callbacks = [trm.EvaluateLists(x, y, ["mrr"], prefix="same_")]
     if swaps is not None:
         callbacks.append(keras.callbacks.SwapEMAWeights(**swaps))
     history = model.fit(
@@ -752,13 +752,13 @@ def test_the_weights_of_the_training_return_after_an_error():
 def test_a_mistake_is_a_warning_once_in_each_epoch(data, run_eagerly):
     features, labels, _ = data
     model = scoring_model(
-        metrics=[tfr.RankingMetrics(["mrr"])], run_eagerly=run_eagerly
+        metrics=[trm.RankingMetrics(["mrr"])], run_eagerly=run_eagerly
     )
     features = np.where(np.arange(LISTS)[:, None, None] % 7, features, np.nan)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model.fit(features, labels, batch_size=10, epochs=3, verbose=0)
-    found = [each for each in caught if each.category is tfr.RankingWarning]
+    found = [each for each in caught if each.category is trm.RankingWarning]
     assert len(found) == 3, found
     for each in found:
         assert "Scores must be numbers" in str(each.message)
@@ -773,7 +773,7 @@ def test_a_mistake_is_a_warning_once_in_each_epoch(data, run_eagerly):
     ],
 )
 def test_a_metric_warns_once_until_it_is_reset(scores):
-    metric, numbers = tfr.RankingMetrics(["mrr"]), []
+    metric, numbers = trm.RankingMetrics(["mrr"]), []
     for _ in range(2):
         metric.reset_state()
         for size in (5, 6):
@@ -787,6 +787,6 @@ def test_a_metric_warns_once_until_it_is_reset(scores):
 
 @pytest.mark.filterwarnings("error::DeprecationWarning")
 def test_results_and_copies_are_computed_without_a_warning_of_numpy():
-    metric = tfr.RankingMetrics(["mrr"])
+    metric = trm.RankingMetrics(["mrr"])
     metric.update_state(np.eye(2), np.eye(2))
     assert results(copy.copy(metric)) == results(metric) == {"mrr": 1.0}

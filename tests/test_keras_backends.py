@@ -18,7 +18,7 @@ from code_blocks import run_block, run_blocks
 from keras_backend import BACKEND, IS_JAX, close, keras, results
 from operations import CALLS, require_what_numpy_computes
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 import tfrankmetrics.arrays as xp
 from tfrankmetrics.testing import check_metric
 
@@ -57,8 +57,8 @@ def test_the_first_example_of_the_readme():
 
 def test_the_backend_is_used_and_tensorflow_is_not_imported():
     code = (
-        "import sys, keras, tfrankmetrics as tfr\n"
-        "metric = tfr.RankingMetrics(['ndcg@10', 'err'])\n"
+        "import sys, keras, tfrankmetrics as trm\n"
+        "metric = trm.RankingMetrics(['ndcg@10', 'err'])\n"
         "metric.update_state([[1, 0]], [[0.1, 0.3]])\n"
         "metric.result(), print(keras.backend.backend(), 'tensorflow' in sys.modules)"
     )
@@ -95,12 +95,12 @@ def test_every_metric_in_a_model(inputs, y_true, y_pred):
     model.compile(
         "sgd",
         lambda y, scores: 0 * keras.ops.cast(scores, "float32"),
-        metrics=[tfr.RankingMetrics(metrics, inputs=inputs)],
+        metrics=[trm.RankingMetrics(metrics, inputs=inputs)],
     )
     found = model.evaluate(
         y_pred, y_true, batch_size=BATCH_SIZE, verbose=0, return_dict=True
     )
-    expected = tfr.evaluate(y_true, y_pred, metrics, inputs=inputs)
+    expected = trm.evaluate(y_true, y_pred, metrics, inputs=inputs)
     assert len(expected) > 50
     assert {key: found[key] for key in expected} == close(expected)
 
@@ -135,30 +135,30 @@ UPDATES = {
 @pytest.mark.parametrize("name", UPDATES)
 def test_an_update_has_the_values_of_evaluate(name):
     names, data, options = UPDATES[name]
-    metric = tfr.RankingMetrics(names, **options)
+    metric = trm.RankingMetrics(names, **options)
     metric.update_state(*data)
     weights = {"sample_weight": data[2]} if len(data) > 2 else {}
-    expected = tfr.evaluate(*data[:2], names, **weights, **options)
+    expected = trm.evaluate(*data[:2], names, **weights, **options)
     assert results(metric) == close(expected)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "int32"])
 def test_dtypes_of_scores(dtype):
-    metric = tfr.RankingMetrics(NAMES)
+    metric = trm.RankingMetrics(NAMES)
     scores = keras.ops.cast(SCORES * 3, dtype)
     metric.update_state(keras.ops.cast(LABELS, dtype), scores)
-    expected = tfr.evaluate(LABELS, np.round(SCORES * 3), NAMES)
+    expected = trm.evaluate(LABELS, np.round(SCORES * 3), NAMES)
     assert results(metric) == close(expected)
 
 
 def test_invalid_data_raise_or_warn():
     with pytest.raises(ValueError, match="must be of the same shape"):
-        tfr.NDCG().update_state(LABELS[:, 1:], SCORES)
+        trm.NDCG().update_state(LABELS[:, 1:], SCORES)
     with pytest.raises(ValueError, match="positions in the catalog"):
-        tfr.NDCG(inputs="catalog").update_state([7], [[0.1, 0.2]])
-    metric = tfr.NDCG()
+        trm.NDCG(inputs="catalog").update_state([7], [[0.1, 0.2]])
+    metric = trm.NDCG()
     metric.update_state([[np.nan, 1.0]], [[0.1, 0.2]])
-    with pytest.warns(tfr.RankingWarning, match="NaN"):
+    with pytest.warns(trm.RankingWarning, match="NaN"):
         assert np.isnan(float(metric.result()))
 
 
@@ -169,7 +169,7 @@ def test_invalid_data_raise_or_warn():
 def test_torch_compile_does_not_trace_the_metrics():
     import torch
 
-    metric = tfr.RankingMetrics(NAMES, num_queries=True)
+    metric = trm.RankingMetrics(NAMES, num_queries=True)
 
     @torch.compile(backend="eager")
     def step(labels, scores):
@@ -179,7 +179,7 @@ def test_torch_compile_does_not_trace_the_metrics():
     torch._dynamo.utils.counters.clear()
     found = step(torch.tensor(LABELS), torch.tensor(SCORES))
     assert {key: float(value) for key, value in found.items()} == close(
-        tfr.evaluate(LABELS, SCORES, NAMES, num_queries=True)
+        trm.evaluate(LABELS, SCORES, NAMES, num_queries=True)
     )
     # Two pieces: `scores * 2` before the update, and the dict of the results.
     assert torch._dynamo.utils.counters["stats"]["unique_graphs"] <= 2
@@ -195,7 +195,7 @@ class TestJax:
     def test_stateless_methods(self):
         import jax
 
-        metric = tfr.RankingMetrics(NAMES)
+        metric = trm.RankingMetrics(NAMES)
         variables = [variable.value for variable in metric.variables]
 
         @jax.jit
@@ -207,13 +207,13 @@ class TestJax:
             variables = step(variables, LABELS[rows], X[rows, :, 0])
         found = jax.jit(metric.stateless_result)(variables)
         found = {key: float(value) for key, value in found.items()}
-        assert found == close(tfr.evaluate(LABELS, SCORES, NAMES))
+        assert found == close(trm.evaluate(LABELS, SCORES, NAMES))
         assert np.isnan(float(metric.result()["map"]))  # the object has seen nothing
 
     def test_results_are_in_32_bits(self):
         import jax
 
-        metric = tfr.NDCG()
+        metric = trm.NDCG()
         metric.update_state(LABELS, SCORES)
         assert metric.result().dtype == "float32"
         assert {variable.dtype for variable in metric.variables} == {"float32"}
@@ -223,10 +223,10 @@ class TestJax:
         import jax
 
         calls = [
-            lambda y: tfr.evaluate(y, LABELS, ["mrr"])["mrr"],
-            lambda y: tfr.evaluate(LABELS, LABELS, ["mrr"], by=y[:, 0]).whole["mrr"],
-            lambda y: tfr.evaluate_rows(y[0], y[0], y[0], ["mrr"])["mrr"],
-            lambda y: tfr.evaluate_retrieval(y, y, [0] * QUERIES, ["mrr"])["mrr"],
+            lambda y: trm.evaluate(y, LABELS, ["mrr"])["mrr"],
+            lambda y: trm.evaluate(LABELS, LABELS, ["mrr"], by=y[:, 0]).whole["mrr"],
+            lambda y: trm.evaluate_rows(y[0], y[0], y[0], ["mrr"])["mrr"],
+            lambda y: trm.evaluate_retrieval(y, y, [0] * QUERIES, ["mrr"])["mrr"],
         ]
         for call in calls:
             with pytest.raises(RuntimeError, match=r"outside of jax\.jit"):
@@ -235,14 +235,14 @@ class TestJax:
     def test_results_of_several_states(self):
         import jax
 
-        metric = tfr.MeanReciprocalRank()
+        metric = trm.MeanReciprocalRank()
         start = [variable.value for variable in metric.variables]
         states = [
             metric.stateless_update_state(start, LABELS, X[..., i]) for i in (0, 1)
         ]
         stacked = [jax.numpy.stack(each) for each in zip(*states)]
         found = jax.vmap(metric.stateless_result)(stacked)
-        expected = [tfr.evaluate(LABELS, X[..., i], ["mrr"])["mrr"] for i in (0, 1)]
+        expected = [trm.evaluate(LABELS, X[..., i], ["mrr"])["mrr"] for i in (0, 1)]
         assert found.tolist() == close(expected)
 
     def test_functions_of_jax_as_options(self):
@@ -250,12 +250,12 @@ class TestJax:
 
         labels, expected = LABELS[:3], np.square
         for ours, theirs in ((jnp.square, expected), (jnp.log1p, np.log1p)):
-            found = tfr.evaluate(labels, X[:3, :, 0], ["dcg@3"], gain=ours)
-            exact = tfr.evaluate(labels, X[:3, :, 0], ["dcg@3"], gain=theirs)
+            found = trm.evaluate(labels, X[:3, :, 0], ["dcg@3"], gain=ours)
+            exact = trm.evaluate(labels, X[:3, :, 0], ["dcg@3"], gain=theirs)
             assert found == pytest.approx(exact, rel=1e-12)
             lists = labels, X[:3, :, 0], "dcg@3"
-            shown = tfr.explain(*lists, gain=ours).columns["contribution"]
-            by_numpy = tfr.explain(*lists, gain=theirs).columns["contribution"]
+            shown = trm.explain(*lists, gain=ours).columns["contribution"]
+            by_numpy = trm.explain(*lists, gain=theirs).columns["contribution"]
             assert shown == pytest.approx(by_numpy, rel=1e-12, nan_ok=True)
 
     @pytest.mark.parametrize("is_sharded", [False, True])
@@ -280,7 +280,7 @@ class TestJax:
             vectors = items(CATALOGUE, 4, name="items", embeddings_initializer=table)
             scores = keras.ops.sum(vectors(ids), axis=-1)
             model = keras.Model(ids, scores)
-            model.compile("sgd", "mse", metrics=[tfr.RankingMetrics(NAMES)])
+            model.compile("sgd", "mse", metrics=[trm.RankingMetrics(NAMES)])
             options = {"batch_size": 4, "verbose": 0}
             found = model.evaluate(rows, LABELS[:20], return_dict=True, **options)
             return {name: found[name] for name in NAMES}
@@ -311,11 +311,11 @@ def test_check_metric_finds_a_formula_that_is_wrong_in_this_library():
         factor = 0.5 if xp.library_of(lists.ranks) == BACKEND else 1.0
         return lists.sum_to_cutoffs(lists.expected(relevance)) * factor
 
-    class Own(tfr.TopKMetric):
+    class Own(trm.TopKMetric):
         """A metric of this test."""
 
         relevance_threshold: float = 1.0
 
-    facts = {"gain": tfr.BinaryGain, "range": (0, 9)}
+    facts = {"gain": trm.BinaryGain, "range": (0, 9)}
     with pytest.raises(TypeError, match=f"the same in NumPy and in {BACKEND}"):
-        check_metric(tfr.metric("own_of_this_test", formula=formula, **facts)(Own))
+        check_metric(trm.metric("own_of_this_test", formula=formula, **facts)(Own))

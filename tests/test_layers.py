@@ -8,10 +8,10 @@ import pathlib
 import pytest
 from cases import METRICS
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics import options
 
-PACKAGE = pathlib.Path(tfr.__file__).parent
+PACKAGE = pathlib.Path(trm.__file__).parent
 LAYERS = [
     {"installation"},
     {"rules", "keras_hooks", "arguments"},
@@ -56,11 +56,11 @@ def imported_modules(tree):
     for node in nodes:
         if isinstance(node, ast.Import):
             names = [each.name for each in node.names]
-            assert not any(each.startswith(f"{tfr.__name__}.") for each in names)
+            assert not any(each.startswith(f"{trm.__name__}.") for each in names)
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
-            tfr.__name__
+            trm.__name__
         ):
-            module = node.module.removeprefix(tfr.__name__).removeprefix(".")
+            module = node.module.removeprefix(trm.__name__).removeprefix(".")
             for alias in node.names:
                 inner = f"{module}.{alias.name}".removeprefix(".")
                 yield inner if inner in MODULES else module
@@ -105,13 +105,13 @@ def test_there_are_no_import_cycles():
 def test_type_checkers_see_the_public_names():
     stub = ast.parse(PACKAGE.joinpath("__init__.pyi").read_text("utf-8"))
     (listed,) = (node for node in stub.body if isinstance(node, ast.Assign))
-    differs = {*ast.literal_eval(listed.value)} ^ {*tfr.__all__}
+    differs = {*ast.literal_eval(listed.value)} ^ {*trm.__all__}
     assert not differs, f"correct __all__ of tfrankmetrics/__init__.pyi: {differs}"
 
 
 def test_metrics_and_the_types_of_options_are_public():
     classes = {each.cls.__name__ for each in METRICS.values()}
-    private = classes - {*tfr.__all__}
+    private = classes - {*trm.__all__}
     assert not private, f"export {private} in tfrankmetrics/__init__.pyi"
     tree = ast.parse(PACKAGE.joinpath("options.py").read_text("utf-8"))
     (cls,) = (each for each in tree.body if getattr(each, "name", "") == "Options")
@@ -130,9 +130,9 @@ def test_metrics_and_the_types_of_options_are_public():
 
 
 def test_dir_lists_the_public_names():
-    assert dir(tfr) == sorted([*tfr.__all__, "__version__"])
-    for name in tfr.__all__:
-        assert getattr(tfr, name) is not None
+    assert dir(trm) == sorted([*trm.__all__, "__version__"])
+    for name in trm.__all__:
+        assert getattr(trm, name) is not None
 
 
 def test_only_the_metrics_and_conventions_name_a_metric():
@@ -166,7 +166,7 @@ def test_each_name_occurs_once():
     )
     assert [each for each, number in (files + names).items() if number > 1] == []
     folders = {path.parent.name for path in paths}
-    assert not folders & {*tfr.__all__}  # `import` would hide the function
+    assert not folders & {*trm.__all__}  # `import` would hide the function
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -4,7 +4,7 @@ import learning_to_rank
 import numpy as np
 import pytest
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 
 @pytest.mark.slow("trains two models")
@@ -26,6 +26,6 @@ def test_rows_and_lists_of_the_log_give_equal_values():
     features, grades = learning_to_rank.as_lists(log)
     by_rows = learning_to_rank.evaluate_log(log, log["text_score"])
     names = learning_to_rank.METRICS
-    by_lists = tfr.evaluate(grades, features[:, :, 0], names, per_query=True)
+    by_lists = trm.evaluate(grades, features[:, :, 0], names, per_query=True)
     for name in names:
         np.testing.assert_allclose(by_rows[name], by_lists[name], rtol=1e-12)

@@ -16,7 +16,7 @@ import tensorflow as tf
 from helpers import IS_KERAS_3
 from test_saved import FOLDER, NAME, plus_one
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 CANARY = """
 import pathlib
@@ -84,7 +84,7 @@ OBJECTS = [
 OBJECT_IDS = [str(number) for number in range(len(OBJECTS))]
 
 
-def assert_refused(config, cls=tfr.NDCG):
+def assert_refused(config, cls=trm.NDCG):
     with pytest.raises((TypeError, ValueError)) as error:
         cls.from_config(config)
     assert len(str(error.value)) < 1000
@@ -99,13 +99,13 @@ def test_options_load_no_other_objects(option, config):
 @pytest.mark.parametrize("config", OBJECTS[:5], ids=OBJECT_IDS[:5])
 def test_objects_that_are_not_registered_are_refused_before_keras_sees_them(config):
     with pytest.raises(ValueError, match="only registered functions and metrics"):
-        tfr.NDCG.from_config({"gain": config})
+        trm.NDCG.from_config({"gain": config})
 
 
 @pytest.mark.parametrize("config", OBJECTS, ids=OBJECT_IDS)
 def test_lists_of_metrics_load_no_other_objects(config):
-    assert_refused({"metrics": config}, tfr.RankingMetrics)
-    assert_refused({"metrics": ["ndcg", config]}, tfr.RankingMetrics)
+    assert_refused({"metrics": config}, trm.RankingMetrics)
+    assert_refused({"metrics": ["ndcg", config]}, trm.RankingMetrics)
 
 
 def test_registered_functions_load_by_either_name():
@@ -113,10 +113,10 @@ def test_registered_functions_load_by_either_name():
     names = ["tests>plus_one", "plus_one"] if IS_KERAS_3 else ["tests>plus_one"]
     for name in names:
         config = {"gain": reference("builtins", name)}
-        assert tfr.NDCG.from_config(config).gain is cases.plus_one
+        assert trm.NDCG.from_config(config).gain is cases.plus_one
 
 
-@pytest.mark.parametrize("option", [*tfr.NDCG().get_config(), "unknown"])
+@pytest.mark.parametrize("option", [*trm.NDCG().get_config(), "unknown"])
 @pytest.mark.parametrize(
     "value",
     [LONG, INT, -1, 0.5, float("nan"), {"a": 1}, {"a": LONG}, [LONG], nested("ndcg")],
@@ -127,7 +127,7 @@ def test_wrong_values_of_options_raise(option, value):
         return  # any string is a name
     assert_refused({option: value})
     if option not in ("k", "name"):
-        assert_refused({"metrics": ["ndcg"], option: value}, tfr.RankingMetrics)
+        assert_refused({"metrics": ["ndcg"], option: value}, trm.RankingMetrics)
 
 
 @pytest.mark.parametrize(
@@ -156,13 +156,13 @@ def test_wrong_values_of_options_raise(option, value):
     ids=range(19),
 )
 def test_wrong_lists_of_metrics_raise(config):
-    assert_refused(config, tfr.RankingMetrics)
+    assert_refused(config, trm.RankingMetrics)
 
 
 def test_equal_long_names_raise_a_short_error():
-    metrics = [tfr.NDCG(name=LONG), tfr.DCG(name=LONG)]
+    metrics = [trm.NDCG(name=LONG), trm.DCG(name=LONG)]
     with pytest.raises(ValueError, match="must be unique") as error:
-        tfr.RankingMetrics(metrics)
+        trm.RankingMetrics(metrics)
     assert len(str(error.value)) < 1000
 
 
@@ -224,7 +224,7 @@ def test_the_package_runs_no_code_from_data():
     forbidden |= {"pickle", "cloudpickle", "dill", "marshal", "shelve", "joblib"}
     forbidden |= {"subprocess", "yaml", "func_load", "enable_unsafe_deserialization"}
     importers = set()
-    for path in pathlib.Path(tfr.__file__).parent.rglob("*.py"):
+    for path in pathlib.Path(trm.__file__).parent.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             used = {getattr(node, "id", None), getattr(node, "attr", None)}
             if isinstance(node, (ast.Import, ast.ImportFrom)):

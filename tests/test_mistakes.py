@@ -16,7 +16,7 @@ import tensorflow as tf
 from helpers import XLA, run_as, update_function
 from mistake_table import CASES, EVERYWHERE, Data, cases_at, messages_of, require_found
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics.inputs import mistakes
 
 RNG = np.random.default_rng(0)
@@ -30,11 +30,11 @@ def test_columns_of_a_frame_are_an_error(library):
     with pytest.raises(
         ValueError, match=re.escape("y_true is a column of 3 rows. Call evaluate_rows")
     ):
-        tfr.evaluate(frame["label"], frame["score"], ["mrr"])
+        trm.evaluate(frame["label"], frame["score"], ["mrr"])
     with pytest.raises(ValueError, match=re.escape("y_pred is a column")):
-        tfr.evaluate([1, 0, 1], frame["score"], ["mrr"])
+        trm.evaluate([1, 0, 1], frame["score"], ["mrr"])
     arrays = frame["label"].to_numpy(), frame["score"].to_numpy()
-    assert tfr.evaluate(*arrays, ["mrr"]) == {"mrr": 1.0}
+    assert trm.evaluate(*arrays, ["mrr"]) == {"mrr": 1.0}
 
 
 def test_swapped_query_ids_and_labels_are_a_warning():
@@ -43,43 +43,43 @@ def test_swapped_query_ids_and_labels_are_a_warning():
     by_item = np.arange(60).reshape(10, 6).T.ravel()
     for order in (np.arange(60), by_item, RNG.permutation(60)):
         with pytest.warns(
-            tfr.RankingWarning, match="from 0 to 2, and 10 different labels"
+            trm.RankingWarning, match="from 0 to 2, and 10 different labels"
         ) as caught:
-            tfr.evaluate_rows(labels[order], query_ids[order], scores, ["mrr"])
+            trm.evaluate_rows(labels[order], query_ids[order], scores, ["mrr"])
         assert caught[0].filename == __file__
-    tfr.evaluate_rows(query_ids, labels, scores, ["mrr"])
+    trm.evaluate_rows(query_ids, labels, scores, ["mrr"])
     # Few queries: grades, or percentages, or fractions.
     for queries, grades in ((2, 50), (5, 11), (5, 101)):
         ids = np.repeat(np.arange(queries), grades)
         of_queries = RNG.permuted(np.tile(np.arange(grades), (queries, 1)), axis=1)
         for labels_of_rows in (of_queries, np.sort(of_queries)):
             rows = ids, labels_of_rows.ravel(), RNG.random(ids.size)
-            tfr.evaluate_rows(*rows, ["ndcg"], gain="linear")
+            trm.evaluate_rows(*rows, ["ndcg"], gain="linear")
     # Clicks of two queries, of which a third is 0.
     clicks = RNG.integers(0, 2, 1000), RNG.geometric(1 / 3, 1000) - 1
-    tfr.evaluate_rows(*clicks, RNG.random(1000), ["ndcg"], gain="linear")
-    tfr.evaluate_rows(labels, labels, scores, ["mrr"])
-    tfr.evaluate_rows(labels, query_ids / 10 + 0.05, scores, ["ndcg"])
-    tfr.evaluate_rows([0, 0, 1, 1], [0, 5, 0, 7], [1.0, 2, 3, 4], ["mrr"])
-    tfr.evaluate_rows([0, 0, 0, 0], [0, 5, 1, 7], [1.0, 2, 3, 4], ["mrr"])
+    trm.evaluate_rows(*clicks, RNG.random(1000), ["ndcg"], gain="linear")
+    trm.evaluate_rows(labels, labels, scores, ["mrr"])
+    trm.evaluate_rows(labels, query_ids / 10 + 0.05, scores, ["ndcg"])
+    trm.evaluate_rows([0, 0, 1, 1], [0, 5, 0, 7], [1.0, 2, 3, 4], ["mrr"])
+    trm.evaluate_rows([0, 0, 0, 0], [0, 5, 1, 7], [1.0, 2, 3, 4], ["mrr"])
 
 
 def test_zeros_and_ones_as_ids_are_a_warning():
     one_hot = np.eye(4, dtype=int)
     recommended = np.argsort(-SCORES[:, :4], axis=1)
     with pytest.warns(
-        tfr.RankingWarning, match="zeros and ones, in lists of more than two"
+        trm.RankingWarning, match="zeros and ones, in lists of more than two"
     ) as caught:
-        tfr.evaluate(one_hot, recommended, ["mrr"], inputs="ids")
+        trm.evaluate(one_hot, recommended, ["mrr"], inputs="ids")
     assert caught[0].filename == __file__
-    tfr.evaluate([[0, 1]], [[0, 1, 2]], ["mrr"], inputs="ids")
-    tfr.evaluate([[3, 1, 0]], [[0, 1, 2]], ["mrr"], inputs="ids")
+    trm.evaluate([[0, 1]], [[0, 1, 2]], ["mrr"], inputs="ids")
+    trm.evaluate([[3, 1, 0]], [[0, 1, 2]], ["mrr"], inputs="ids")
 
 
 def test_a_result_of_nan_without_a_catalog_does_not_speak_of_one():
-    metric = tfr.NDCG()
+    metric = trm.NDCG()
     metric.update_state([[np.nan]], [[1.0]])
-    with pytest.warns(tfr.RankingWarning, match="a label or weight") as caught:
+    with pytest.warns(trm.RankingWarning, match="a label or weight") as caught:
         metric.result()
     assert "catalog" not in str(caught[0].message)
 
@@ -88,9 +88,9 @@ def test_query_ids_that_are_fractions_are_a_warning():
     """The order of torchmetrics: scores, labels, queries."""
     scores, labels, queries = [0.3, 0.2, 0.9], [1, 0, 1], [0, 0, 1]
     with pytest.warns(
-        tfr.RankingWarning, match="such as 0.3. The order of the columns"
+        trm.RankingWarning, match="such as 0.3. The order of the columns"
     ):
-        tfr.evaluate_rows(scores, labels, queries, ["mrr"])
+        trm.evaluate_rows(scores, labels, queries, ["mrr"])
 
 
 # Labels
@@ -100,7 +100,7 @@ NAN = np.nan
 
 
 def test_valid_labels_are_no_mistake(recwarn):
-    evaluate = tfr.evaluate
+    evaluate = trm.evaluate
     assert evaluate([[1, 0, -1]], [[1.0, 2.0, 3.0]], ["mrr"]) == {"mrr": 0.5}
     assert evaluate([[2, -1]], [[1.0, 2.0]], ["mrr"]) == {"mrr": 1.0}
     assert evaluate([[1, 1]], [[1.0, 2.0]], ["mrr"]) == {"mrr": 1.0}
@@ -116,45 +116,45 @@ def test_valid_labels_are_no_mistake(recwarn):
     run = {"query_id": queries.ravel(), "item_id": items.ravel()}
     run = pd.DataFrame({**run, "label": stars.ravel(), "score": scores.ravel()})
     # Other items of the run were not judged: they are not relevant.
-    tfr.evaluate_run(run[run["item_id"] < 7], run, ["mrr"])
-    tfr.evaluate_run(run, run, ["mrr"], relevance_threshold=4.0)
+    trm.evaluate_run(run[run["item_id"] < 7], run, ["mrr"])
+    trm.evaluate_run(run, run, ["mrr"], relevance_threshold=4.0)
     assert not recwarn.list
 
 
 def test_padding_and_masked_items_show_no_mistake(recwarn):
     mask = np.ones((30, 6), bool)
     mask[:, 0] = False
-    metric = tfr.RankingMetrics(["mrr"])
+    metric = trm.RankingMetrics(["mrr"])
     for labels, scores in (
         (mask * 1.0, RNG.random((30, 6))),
         (mask * RNG.random((30, 6)) + mask, mask * 1.0),  # of a constant model
     ):
         metric.reset_state()
         data = {"labels": labels, "mask": mask}
-        tfr.evaluate(data, scores, ["ndcg"])
+        trm.evaluate(data, scores, ["ndcg"])
         metric.update_state({**data, "labels": labels >= 1}, scores)
         metric.result()
     # A mask decides, rather than labels below 0.
-    assert tfr.evaluate(SIGNED, SCORES, ["mrr"], mask=SIGNED >= 0) == {"mrr": 1.0}
+    assert trm.evaluate(SIGNED, SCORES, ["mrr"], mask=SIGNED >= 0) == {"mrr": 1.0}
     everything = np.ones(SIGNED.shape, bool)
-    expected = tfr.evaluate(SIGNED > 0, SCORES, ["mrr"])
-    assert tfr.evaluate(SIGNED, SCORES, ["mrr"], mask=everything) == expected
+    expected = trm.evaluate(SIGNED > 0, SCORES, ["mrr"])
+    assert trm.evaluate(SIGNED, SCORES, ["mrr"], mask=everything) == expected
     metric.update_state({"labels": SIGNED, "mask": everything}, SCORES)
     metric.result()
     # Nor is a score of NaN a mistake in padding.
     labels, scores = [[1, 0, -1]], [[2.0, 1.0, NAN]]
-    assert tfr.evaluate(labels, scores, ["mrr"]) == {"mrr": 1.0}
-    assert tfr.evaluate_rows([1, 1, 1], *labels, *scores, ["mrr"]) == {"mrr": 1.0}
+    assert trm.evaluate(labels, scores, ["mrr"]) == {"mrr": 1.0}
+    assert trm.evaluate_rows([1, 1, 1], *labels, *scores, ["mrr"]) == {"mrr": 1.0}
     metric.update_state(labels, scores)
     metric.result()
-    assert not [each for each in recwarn if each.category is tfr.RankingWarning]
+    assert not [each for each in recwarn if each.category is trm.RankingWarning]
 
 
 @pytest.mark.parametrize("digits", [1, 3])
 def test_rounded_scores_that_are_swapped_with_labels_are_a_warning(digits):
     labels, scores = RNG.integers(0, 3, (8, 10)), RNG.normal(size=(8, 10))
-    with pytest.warns(tfr.RankingWarning, match="probably swapped") as caught:
-        tfr.evaluate(np.round(scores, digits), labels, ["ndcg"])
+    with pytest.warns(trm.RankingWarning, match="probably swapped") as caught:
+        trm.evaluate(np.round(scores, digits), labels, ["ndcg"])
     assert caught[0].filename == __file__
 
 
@@ -176,18 +176,18 @@ def test_swapped_lists_of_unequal_length_are_noticed(padding):
             np.where(is_valid, labels, -1),
             np.where(is_valid, scores, padding),
         )
-    accumulator = tfr.Accumulator(["ndcg"])
+    accumulator = trm.Accumulator(["ndcg"])
     if padding is NAN:
         with pytest.raises(ValueError, match="pass them after the labels"):
             accumulator.update(scores, labels)
         return
-    with pytest.warns(tfr.RankingWarning, match="probably swapped"):
-        tfr.evaluate(scores, labels, ["mrr"], mask=mask)
+    with pytest.warns(trm.RankingWarning, match="probably swapped"):
+        trm.evaluate(scores, labels, ["mrr"], mask=mask)
     for rows in (slice(3), slice(3, 8)):
         accumulator.update(
             scores[rows], labels[rows], mask=None if mask is None else mask[rows]
         )
-    with pytest.warns(tfr.RankingWarning, match="probably swapped"):
+    with pytest.warns(trm.RankingWarning, match="probably swapped"):
         accumulator.compute()
 
 
@@ -205,11 +205,11 @@ def test_rates_as_labels_and_whole_numbers_as_scores_are_no_mistake(scores, gain
     data = Data(rng.random(scores.shape), scores)
     options = {"metrics": ["ndcg"], "gain": gain}
     names = "query_id", "label", "score"
-    metric = tfr.RankingMetrics(**options)
+    metric = trm.RankingMetrics(**options)
     for call in (
-        lambda: tfr.evaluate(data.y_true, data.y_pred, **options),
-        lambda: tfr.evaluate_rows(*names, data=data.rows, **options),
-        lambda: tfr.evaluate_run(data.rows, data.run, **options),
+        lambda: trm.evaluate(data.y_true, data.y_pred, **options),
+        lambda: trm.evaluate_rows(*names, data=data.rows, **options),
+        lambda: trm.evaluate_run(data.rows, data.run, **options),
         lambda: (metric.update_state(data.y_true, data.y_pred), metric.result()),
     ):
         assert messages_of(call) == []
@@ -220,11 +220,11 @@ def test_how_long_and_how_relevant_a_flat_list_must_be():
         return (RNG.permutation(size) < relevant).astype(float)
 
     scores = RNG.random(300)
-    assert messages_of(lambda: tfr.evaluate(labels_of(200, 40), scores[:200], ["mrr"]))
-    tfr.evaluate(labels_of(300, 39), scores, ["mrr"])
-    tfr.evaluate(labels_of(199, 100), scores[:199], ["mrr"])
-    tfr.evaluate([labels_of(300, 100)], [scores], ["mrr"])
-    tfr.evaluate_rows(None, labels_of(300, 100), scores, ["mrr"], groups=[300])
+    assert messages_of(lambda: trm.evaluate(labels_of(200, 40), scores[:200], ["mrr"]))
+    trm.evaluate(labels_of(300, 39), scores, ["mrr"])
+    trm.evaluate(labels_of(199, 100), scores[:199], ["mrr"])
+    trm.evaluate([labels_of(300, 100)], [scores], ["mrr"])
+    trm.evaluate_rows(None, labels_of(300, 100), scores, ["mrr"], groups=[300])
 
 
 # Catalogs
@@ -232,21 +232,21 @@ def test_how_long_and_how_relevant_a_flat_list_must_be():
 
 @pytest.mark.parametrize("way", ["graph", XLA])
 def test_a_result_of_nan_in_a_metric_says_why(way):
-    metric = tfr.RankingMetrics(["ndcg@3"], inputs="catalog")
+    metric = trm.RankingMetrics(["ndcg@3"], inputs="catalog")
     update = run_as(way, update_function(metric))
     metric.result()  # NaN before any query
     update(tf.constant([[2]]), tf.constant(SCORES[:1]))
     metric.result()
     update(tf.constant([[99]]), tf.constant(SCORES[:1]))
     message = "an id outside of the catalog.*not the ids of the items"
-    with pytest.warns(tfr.RankingWarning, match=message):
+    with pytest.warns(trm.RankingWarning, match=message):
         assert np.isnan(metric.result()["ndcg@3"])
     metric.reset_state()
     metric.result()
 
 
 def test_item_ids_for_positions_in_a_batch_are_an_error_in_eager_code():
-    metric = tfr.MeanReciprocalRank(inputs="catalog")
+    metric = trm.MeanReciprocalRank(inputs="catalog")
     message = "positions in the catalog, from 0 to 3.* pass y_true=tf.range"
     with pytest.raises(ValueError, match=message):
         metric.update_state([20, 21, 22, 23], np.eye(4))
@@ -269,7 +269,7 @@ def test_a_twentieth_of_the_relevant_items_is_too_many_to_exclude(
     exclude = np.where(np.arange(relevant) < excluded, 0, -1)[:, np.newaxis]
     y_true, scores = {"ids": [0] * relevant, "exclude": exclude}, np.eye(relevant, 4)
     messages = messages_of(
-        lambda: tfr.evaluate(y_true, scores, ["mrr"], inputs="catalog")
+        lambda: trm.evaluate(y_true, scores, ["mrr"], inputs="catalog")
     )
     assert bool(messages) == warns
 
@@ -285,7 +285,7 @@ NAN_VECTORS = np.full((4, 2), NAN), np.ones((5, 2))
 def epoch_of_rows():
     """The logs of a callback for a model that has diverged."""
     rows = np.ones((20, 2)), np.ravel(ONE_HIT), np.repeat(range(4), 5)
-    callback = tfr.EvaluateRows(*rows, ["mrr"])
+    callback = trm.EvaluateRows(*rows, ["mrr"])
     model = tf.keras.Sequential([tf.keras.Input((2,)), tf.keras.layers.Dense(1)])
     model.compile("sgd", "mse")
     model.set_weights([np.full((2, 1), NAN), np.zeros(1)])
@@ -299,16 +299,16 @@ def epoch_of_rows():
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: tfr.evaluate([0] * 4, ALL_NAN, ["mrr"], inputs="catalog"),
-        lambda: tfr.evaluate_retrieval(*NAN_VECTORS, [0] * 4, ["mrr"]),
-        lambda: tfr.retrieve(*NAN_VECTORS, k=1),
+        lambda: trm.evaluate([0] * 4, ALL_NAN, ["mrr"], inputs="catalog"),
+        lambda: trm.evaluate_retrieval(*NAN_VECTORS, [0] * 4, ["mrr"]),
+        lambda: trm.retrieve(*NAN_VECTORS, k=1),
         epoch_of_rows,
     ],
     ids=["catalog", "evaluate_retrieval", "retrieve", "EvaluateRows"],
 )
 def test_a_model_that_has_diverged_has_the_value_of_a_random_order(call):
     message = r"Scores must be numbers\. Received: NaN for 20 of 20 scores"
-    with pytest.warns(tfr.RankingWarning, match=message):
+    with pytest.warns(trm.RankingWarning, match=message):
         found = call()
     if isinstance(found, dict) and "mrr" in found:
         expected = np.mean([1, 1 / 2, 1 / 3, 1 / 4, 1 / 5])
@@ -331,15 +331,15 @@ def test_a_weight_of_zero_masks_an_item_where_tools_mask_it(options):
     labels, scores = rng.integers(0, 3, (20, 8)), rng.normal(size=(20, 8))
     weights = np.where(rng.random((20, 8)) < 0.3, 0, rng.integers(1, 5, (20, 8)))
     names = ["ndcg@3", "map", "mrr", "precision@3", "recall@3", "dcg"]
-    expected = tfr.evaluate(
+    expected = trm.evaluate(
         labels, scores, names, sample_weight=weights, mask=weights > 0
     )
-    found = tfr.evaluate(labels, scores, names, sample_weight=weights, **options)
+    found = trm.evaluate(labels, scores, names, sample_weight=weights, **options)
     assert found == expected
     rows = np.repeat(range(20), 8), labels.ravel(), scores.ravel()
     weighted = {"sample_weight": weights.ravel(), **options}
-    assert tfr.evaluate_rows(*rows, names, **weighted) == pytest.approx(expected)
-    metric = tfr.RankingMetrics(names, **options)
+    assert trm.evaluate_rows(*rows, names, **weighted) == pytest.approx(expected)
+    metric = trm.RankingMetrics(names, **options)
     update = tf.function(update_function(metric))
     update(labels, scores, tf.constant(weights, tf.float32))
     found = {name: float(value) for name, value in metric.result().items()}
@@ -348,12 +348,12 @@ def test_a_weight_of_zero_masks_an_item_where_tools_mask_it(options):
 
 def test_a_weight_of_zero_masks_an_item_only_in_some_metrics_of_a_list():
     data = {"y_true": [[0, 1]], "y_pred": [[0.9, 0.8]], "sample_weight": [[0, 1]]}
-    of_tool = tfr.MeanReciprocalRank(convention="keras_rs", name="tool")
+    of_tool = trm.MeanReciprocalRank(convention="keras_rs", name="tool")
     copy = type(of_tool).from_config(of_tool.get_config())
-    with pytest.warns(tfr.RankingWarning, match="does not mask"):
-        values = tfr.evaluate(metrics=[copy, "mrr"], **data)
+    with pytest.warns(trm.RankingWarning, match="does not mask"):
+        values = trm.evaluate(metrics=[copy, "mrr"], **data)
     assert values == {"tool": 1.0, "mrr": 0.5}
-    explained = tfr.explain(**data, metric="mrr", versus="keras_rs")
+    explained = trm.explain(**data, metric="mrr", versus="keras_rs")
     assert "They differ in zero_weight ('keep' or 'mask')" in str(explained)
 
 
@@ -363,7 +363,7 @@ def test_a_weight_of_zero_masks_an_item_only_in_some_metrics_of_a_list():
 def update_metric(case, data, how="eager"):
     """Updates a metric object in two batches, and reads its result."""
     is_flat = np.ndim(data.y_pred) == 1
-    metric = tfr.RankingMetrics([case.metric], inputs=case.inputs)
+    metric = trm.RankingMetrics([case.metric], inputs=case.inputs)
     update = run_as(how, update_function(metric))
     arrays = [data.y_true, np.asarray(data.y_pred, "float32")]
     if data.sample_weight is not None:
@@ -377,14 +377,14 @@ def evaluate_arrays(case, data, convert=lambda array: array):
     arrays = data.y_true, data.y_pred, data.sample_weight
     y_true, y_pred, weight = tf.nest.map_structure(convert, arrays)
     options = {"sample_weight": weight, "inputs": case.inputs}
-    tfr.evaluate(y_true, y_pred, [case.metric], **options)
+    trm.evaluate(y_true, y_pred, [case.metric], **options)
 
 
 def evaluate_batches(case, data):
     weight = () if data.sample_weight is None else (data.sample_weight,)
     arrays = (np.array(data.y_pred), data.y_true, *weight)
     batches = tf.data.Dataset.from_tensor_slices(arrays).batch(4)
-    callback = tfr.EvaluateLists(batches, metrics=[case.metric])
+    callback = trm.EvaluateLists(batches, metrics=[case.metric])
     callback.set_model(tf.keras.Sequential([tf.keras.layers.Activation("linear")]))
     callback.set_params({})  # Keras 2 has no default
     callback.on_epoch_end(0, {})
@@ -395,12 +395,12 @@ def evaluate_rows(case, data):
     weight = {"sample_weight": "weight"} if "weight" in data.rows else {}
     if "subtopic" in data.rows:
         weight |= {"subtopic": "subtopic", "item_ids": "item_id"}
-    tfr.evaluate_rows(*names, [case.metric], data=data.rows, **weight)
+    trm.evaluate_rows(*names, [case.metric], data=data.rows, **weight)
 
 
 def evaluate_retrieval(case, data):
     of_items = {"relevant": data.y_true["ids"], "exclude": data.y_true["exclude"]}
-    tfr.evaluate_retrieval(data.y_pred, np.eye(8), metrics=[case.metric], **of_items)
+    trm.evaluate_retrieval(data.y_pred, np.eye(8), metrics=[case.metric], **of_items)
 
 
 ENTRY_POINTS = {
@@ -410,7 +410,7 @@ ENTRY_POINTS = {
     ),
     "batches": evaluate_batches,
     "evaluate_rows": evaluate_rows,
-    "evaluate_run": lambda case, data: tfr.evaluate_run(
+    "evaluate_run": lambda case, data: trm.evaluate_run(
         data.rows, data.run, [case.metric]
     ),
     "evaluate_retrieval": evaluate_retrieval,
@@ -443,7 +443,7 @@ def test_a_threshold_between_two_floats_is_that_of_the_metric(where):
     case = next(case for case in CASES if case.mistake == "useless_threshold")
 
     def evaluate(label, threshold):
-        metric = tfr.MeanReciprocalRank(relevance_threshold=threshold)
+        metric = trm.MeanReciprocalRank(relevance_threshold=threshold)
         data = Data(np.full((60, 8), label, "float32"))
         ENTRY_POINTS[where](dataclasses.replace(case, metric=metric), data)
 
@@ -458,7 +458,7 @@ def test_a_threshold_between_two_floats_is_that_of_the_metric(where):
 
 def test_functions_warn_in_each_call():
     for _ in range(2):
-        assert messages_of(lambda: tfr.evaluate(ONE_HIT, ALL_NAN, ["mrr"]))
+        assert messages_of(lambda: trm.evaluate(ONE_HIT, ALL_NAN, ["mrr"]))
 
 
 @pytest.mark.parametrize("mistake", ["swapped", "not_numbers"])
@@ -467,7 +467,7 @@ def test_an_explanation_of_rows_warns_of_mistakes(mistake):
 
     def explain(data):
         columns = ("query_id", "label", "score")
-        tfr.explain_rows(*columns, case.metric, 0, data=data.rows)
+        trm.explain_rows(*columns, case.metric, 0, data=data.rows)
 
     require_found(case, explain)
 
@@ -492,8 +492,8 @@ def test_weights_of_zero_that_are_no_mask():
     labels[:, 0] = 1
     padded = np.arange(8) < rng.integers(3, 8, (9, 1))
     of_queries = rng.random((9, 1)) + 0.1
-    with pytest.warns(tfr.RankingWarning, match="does not mask"):
-        tfr.evaluate(labels, scores, ["mrr"], sample_weight=padded * of_queries)
+    with pytest.warns(trm.RankingWarning, match="does not mask"):
+        trm.evaluate(labels, scores, ["mrr"], sample_weight=padded * of_queries)
     metrics = []
     for weights in (
         np.where(rng.random((9, 8)) < 0.3, 0, rng.random((9, 8))),  # of any size
@@ -501,15 +501,15 @@ def test_weights_of_zero_that_are_no_mask():
         np.arange(9) % 2,  # of queries
         np.repeat(np.arange(9)[:, None] % 2, 8, axis=1),
     ):
-        tfr.evaluate(labels, scores, ["mrr"], sample_weight=weights)
-        metrics.append(tfr.RankingMetrics(["mrr", "ndcg@3"]))
+        trm.evaluate(labels, scores, ["mrr"], sample_weight=weights)
+        metrics.append(trm.RankingMetrics(["mrr", "ndcg@3"]))
         metrics[-1].update_state(labels, scores, weights)
-    tfr.evaluate(labels, scores, ["mrr"], sample_weight=padded * 1, mask=padded)
+    trm.evaluate(labels, scores, ["mrr"], sample_weight=padded * 1, mask=padded)
     masks = {"convention": "keras_rs", "sample_weight": padded * 1}
-    tfr.evaluate(labels, scores, ["mrr"], **masks)
+    trm.evaluate(labels, scores, ["mrr"], **masks)
     rows = list("babb"), [1, 0, 1, 0], [0.5, 0.4, 0.3, 0.2], ["ndcg"]
-    tfr.evaluate_rows(*rows, sample_weight=[0, 1, 0, 0])  # of queries
-    metrics.append(tfr.RankingMetrics(["mrr"], convention="keras_rs"))
+    trm.evaluate_rows(*rows, sample_weight=[0, 1, 0, 0])  # of queries
+    metrics.append(trm.RankingMetrics(["mrr"], convention="keras_rs"))
     metrics[-1].update_state(labels, scores, padded * 1)
     for metric in metrics:
         metric.result()
@@ -538,12 +538,12 @@ def test_ranks_are_no_scores_if_the_best_are_lowest(ranks, inputs):
     inputs = "catalog" if inputs == "catalog" else "labels"
 
     def messages(scores, **options):
-        of_evaluate = lambda: tfr.evaluate(  # noqa: E731
+        of_evaluate = lambda: trm.evaluate(  # noqa: E731
             labels, scores, ["mrr"], inputs=inputs, **options
         )
         if options:
             return messages_of(of_evaluate)
-        metric = tfr.MeanReciprocalRank(inputs=inputs)
+        metric = trm.MeanReciprocalRank(inputs=inputs)
         metric.update_state(labels, scores)
         return messages_of(of_evaluate) + messages_of(metric.result)
 
@@ -567,7 +567,7 @@ def test_ranks_of_tied_and_missing_items_are_a_warning(method):
         assert (
             "look like ranks"
             in messages_of(
-                lambda: tfr.evaluate(BEST_FIRST, ranks, ["mrr"])  # noqa: B023
+                lambda: trm.evaluate(BEST_FIRST, ranks, ["mrr"])  # noqa: B023
             )[-1]
         )
 
@@ -578,7 +578,7 @@ def test_an_auc_below_half_by_three_standard_errors_is_no_chance():
     def messages(number, name):
         rows = np.repeat(range(number), 2), np.tile([1, 0], number)
         scores = pd.Series(np.tile([1, 2], number), name=name)
-        return messages_of(lambda: tfr.evaluate_rows(*rows, scores, ["mrr"]))
+        return messages_of(lambda: trm.evaluate_rows(*rows, scores, ["mrr"]))
 
     assert messages(9, "rank") == []  # -9/2 = -3 sqrt(9/4)
     assert len(messages(10, "rank")) == 1
@@ -597,11 +597,11 @@ def test_honest_scores_of_the_form_of_ranks_are_silent(strength, shape):
         rows = np.indices(shape)[0].ravel(), labels.ravel()
         for name in ("score", "page_rank", "position_score"):
             column = pd.Series(numbers.ravel(), name=name)
-            tfr.evaluate_rows(*rows, column, ["mrr"])
+            trm.evaluate_rows(*rows, column, ["mrr"])
 
 
 def test_a_metric_object_judges_the_ranks_of_an_epoch():
-    metric = tfr.MeanReciprocalRank()
+    metric = trm.MeanReciprocalRank()
 
     def messages_of_epoch(scores):
         for label, score in zip(BEST_FIRST, scores, strict=True):
@@ -619,22 +619,22 @@ def test_a_metric_object_judges_the_ranks_of_an_epoch():
 
 
 def test_few_scores_and_lists_without_relevant_items_are_no_ranks():
-    tfr.evaluate(BEST_FIRST[:2], RANKS[:2], ["mrr"])
-    tfr.evaluate(np.zeros((10, 8)), RANKS, ["mrr"])
+    trm.evaluate(BEST_FIRST[:2], RANKS[:2], ["mrr"])
+    trm.evaluate(np.zeros((10, 8)), RANKS, ["mrr"])
     constant = pd.Series([0, 0], name="rank")
-    tfr.evaluate_rows([0, 0], [1, 0], constant, ["mrr"])
+    trm.evaluate_rows([0, 0], [1, 0], constant, ["mrr"])
     stars = np.tile([5, 4, 3, 1], (10, 1))  # all above 0
-    with pytest.warns(tfr.RankingWarning, match="look like ranks"):
-        tfr.evaluate(stars, [[1, 2, 3, 4]] * 10, ["ndcg"])
+    with pytest.warns(trm.RankingWarning, match="look like ranks"):
+        trm.evaluate(stars, [[1, 2, 3, 4]] * 10, ["ndcg"])
     with pytest.raises(ValueError, match="recommended ids rather than scores"):
-        tfr.evaluate([[39]] * 10, RANKS, ["mrr"], inputs="catalog")
+        trm.evaluate([[39]] * 10, RANKS, ["mrr"], inputs="catalog")
 
 
 def test_one_metric_object_for_two_outputs_is_an_error():
     inputs = tf.keras.Input((8, 1))
     outputs = {n: tf.keras.layers.Reshape((8,), name=n)(inputs) for n in ("a", "b")}
     model = tf.keras.Model(inputs, outputs)
-    metric = tfr.NDCG()
+    metric = trm.NDCG()
     data = np.ones((4, 8, 1)), {name: np.ones((4, 8)) for name in outputs}
     # Keras 2 itself finds the object twice.
     message = "Make an object for each output|duplicated metrics object"
@@ -659,32 +659,32 @@ def test_a_pair_of_rows_with_the_same_item_is_an_error(items):
     message = "the query 'a' with the item ('x'|7) twice, the second time in row 2"
     rows = {**ITEMS_TWICE, "item_ids": items}
     with pytest.raises(ValueError, match=message):
-        tfr.evaluate_rows(**rows, metrics=["mrr"])
+        trm.evaluate_rows(**rows, metrics=["mrr"])
     with pytest.raises(ValueError, match=message):
-        tfr.evaluate_rows(**rows, metrics=["coverage@1"], num_items=10)
+        trm.evaluate_rows(**rows, metrics=["coverage@1"], num_items=10)
     with pytest.raises(ValueError, match=message):
-        tfr.explain_rows(**rows, metric="mrr", query="b")
+        trm.explain_rows(**rows, metric="mrr", query="b")
     with pytest.raises(ValueError, match=message):
         queries, labels = rows["query_ids"], rows["labels"]
-        tfr.EvaluateRows(np.ones((4, 1)), labels, queries, ["mrr"], item_ids=items)
+        trm.EvaluateRows(np.ones((4, 1)), labels, queries, ["mrr"], item_ids=items)
     of_groups = {**rows, "query_ids": None, "groups": [3, 1]}
     with pytest.raises(ValueError, match=r"the query 0 with the item .* in row 2"):
-        tfr.evaluate_rows(**of_groups, metrics=["mrr"])
+        trm.evaluate_rows(**of_groups, metrics=["mrr"])
     rows["query_ids"] = [*"abbb"]
-    assert tfr.evaluate_rows(**rows, metrics=["mrr"]) == {"mrr": (1 + 1 / 3) / 2}
+    assert trm.evaluate_rows(**rows, metrics=["mrr"]) == {"mrr": (1 + 1 / 3) / 2}
 
 
 def test_an_item_that_is_twice_in_a_list_is_an_error():
     labels, scores = [[1, 0, 0], [1, 0, -1]], [[3.0, 2, 1]] * 2
     data = {"labels": labels, "item_ids": [[1, 2, 3], [4, 5, 5]]}
-    assert tfr.evaluate(data, scores, ["mrr"]) == {"mrr": 1.0}  # of padding
+    assert trm.evaluate(data, scores, ["mrr"]) == {"mrr": 1.0}  # of padding
     data["item_ids"][0][2] = 1
     with pytest.raises(ValueError, match="'item_ids': 1 twice in query 0"):
-        tfr.evaluate(data, scores, ["mrr"])
+        trm.evaluate(data, scores, ["mrr"])
     with pytest.raises(ValueError, match="'item_ids': 1 twice in query 0"):
-        tfr.explain(data, scores, "mrr", query=0)
+        trm.explain(data, scores, "mrr", query=0)
     data = {"labels": [[-1, 1, 0]], "item_ids": [[0, -1, 5]]}
-    assert tfr.evaluate(data, [[3.0, 2, 1]], ["mrr"]) == {"mrr": 1.0}
+    assert trm.evaluate(data, [[3.0, 2, 1]], ["mrr"]) == {"mrr": 1.0}
 
 
 VECTORS = np.eye(3)
@@ -695,20 +695,20 @@ VECTORS = np.eye(3)
 @pytest.mark.parametrize(
     "call",
     [
-        lambda ids: tfr.evaluate(
+        lambda ids: trm.evaluate(
             [["a"], ["b"], ["c"]], ids("abc"), ["mrr"], inputs="ids"
         ),
-        lambda ids: tfr.evaluate(
+        lambda ids: trm.evaluate(
             ids("abc"), [["a"], ["b"], ["c"]], ["mrr"], inputs="ids"
         ),
-        lambda ids: tfr.evaluate([[0], [1], [2]], ids(range(3)), ["mrr"], inputs="ids"),
-        lambda ids: tfr.evaluate(ids(range(3)), VECTORS, ["mrr"], inputs="catalog"),
-        lambda ids: tfr.evaluate([[1, 0]] * 3, ids(range(3)), ["mrr"]),
-        lambda ids: tfr.evaluate_retrieval(VECTORS, VECTORS, ids(range(3)), ["mrr"]),
-        lambda ids: tfr.evaluate_retrieval(
+        lambda ids: trm.evaluate([[0], [1], [2]], ids(range(3)), ["mrr"], inputs="ids"),
+        lambda ids: trm.evaluate(ids(range(3)), VECTORS, ["mrr"], inputs="catalog"),
+        lambda ids: trm.evaluate([[1, 0]] * 3, ids(range(3)), ["mrr"]),
+        lambda ids: trm.evaluate_retrieval(VECTORS, VECTORS, ids(range(3)), ["mrr"]),
+        lambda ids: trm.evaluate_retrieval(
             VECTORS, VECTORS, [[0], [1], [2]], ["mrr"], exclude=ids([1, 2, 0])
         ),
-        lambda ids: tfr.evaluate_retrieval(
+        lambda ids: trm.evaluate_retrieval(
             VECTORS, VECTORS, ids("abc"), ["mrr"], candidate_ids=[*"abc"]
         ),
     ],
@@ -727,10 +727,10 @@ def test_a_query_without_a_list_is_named(call, make, missing):
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA])
 def test_missing_numbers_are_nan(missing):
     for call in (
-        lambda: tfr.evaluate([[1, missing]], [[2.0, 1.0]], ["mrr"]),
-        lambda: tfr.evaluate([[1, missing], [1]], [[2.0, 1.0], [1.0]], ["mrr"]),
-        lambda: tfr.evaluate_rows([1, 1], [1, missing], [2.0, 1.0], ["mrr"]),
-        lambda: tfr.evaluate_run({"q": {"a": missing}}, {"q": ["a"]}, ["mrr"]),
+        lambda: trm.evaluate([[1, missing]], [[2.0, 1.0]], ["mrr"]),
+        lambda: trm.evaluate([[1, missing], [1]], [[2.0, 1.0], [1.0]], ["mrr"]),
+        lambda: trm.evaluate_rows([1, 1], [1, missing], [2.0, 1.0], ["mrr"]),
+        lambda: trm.evaluate_run({"q": {"a": missing}}, {"q": ["a"]}, ["mrr"]),
     ):
         with pytest.raises(
             ValueError,
@@ -738,13 +738,13 @@ def test_missing_numbers_are_nan(missing):
         ):
             call()
     for call in (
-        lambda: tfr.evaluate([[1, 0]], [[missing, 1.0]], ["mrr"]),
-        lambda: tfr.evaluate_rows([1, 1], [1, 0], [missing, 1.0], ["mrr"]),
-        lambda: tfr.evaluate_run(
+        lambda: trm.evaluate([[1, 0]], [[missing, 1.0]], ["mrr"]),
+        lambda: trm.evaluate_rows([1, 1], [1, 0], [missing, 1.0], ["mrr"]),
+        lambda: trm.evaluate_run(
             {"q": {"a": 1, "b": 0}}, {"q": {"a": missing, "b": 1}}, ["mrr"]
         ),
     ):
-        with pytest.warns(tfr.RankingWarning, match="NaN for 1 of 2 scores"):
+        with pytest.warns(trm.RankingWarning, match="NaN for 1 of 2 scores"):
             assert call() == {"mrr": 1 / 2}
 
 
@@ -768,7 +768,7 @@ def test_missing_numbers_are_nan(missing):
 )
 def test_the_cutoff_of_a_name_is_part_of_the_proposal(name, proposed):
     with pytest.raises(ValueError, match=f"'{proposed}'"):
-        tfr.evaluate([1, 0], [2, 1], [name])
+        trm.evaluate([1, 0], [2, 1], [name])
 
 
 @pytest.mark.parametrize(
@@ -783,20 +783,20 @@ def test_a_metric_must_not_have_the_name_of_another_one_with_a_cutoff(name):
         names = {"name": name, "aliases": ()}
     with pytest.raises(ValueError, match="must not end with a cutoff"):
 
-        @tfr.metric(formula=hits, gain=tfr.BinaryGain, range=(0, np.inf), **names)
-        class Hits(tfr.TopKMetric):
+        @trm.metric(formula=hits, gain=trm.BinaryGain, range=(0, np.inf), **names)
+        class Hits(trm.TopKMetric):
             """Hits."""
 
             relevance_threshold: float = 1.0
 
-    assert tfr.evaluate([[1, 0, 0]], [[2, 1, 3]], ["recall_2"]) == {"recall_2": 1.0}
+    assert trm.evaluate([[1, 0, 0]], [[2, 1, 3]], ["recall_2"]) == {"recall_2": 1.0}
 
 
 def test_ids_that_are_not_hashable_are_an_error():
     qrels = pd.DataFrame({"query_id": [[1], [2]], "item_id": [1, 2], "label": [1, 1]})
     run = qrels.rename(columns={"label": "score"})
     with pytest.raises(ValueError, match="The ids of queries must be hashable"):
-        tfr.evaluate_run(qrels, run, ["mrr"])
+        trm.evaluate_run(qrels, run, ["mrr"])
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -815,19 +815,19 @@ def test_tables_of_ranks_are_a_warning(first):
     }
     names = "query_id", "label", "score", ["mrr"]
     calls = (
-        lambda **options: tfr.evaluate_rows(*names, data=frame, **options),
-        lambda **options: tfr.evaluate_run(frame, frame, ["mrr"], **options),
-        lambda **options: tfr.evaluate_run(qrels, run, ["mrr"], **options),
+        lambda **options: trm.evaluate_rows(*names, data=frame, **options),
+        lambda **options: trm.evaluate_run(frame, frame, ["mrr"], **options),
+        lambda **options: trm.evaluate_run(qrels, run, ["mrr"], **options),
     )
     for call in calls:
         with pytest.warns(
-            tfr.RankingWarning, match="look like ranks.* pass lower_is_better=True"
+            trm.RankingWarning, match="look like ranks.* pass lower_is_better=True"
         ):
             call()
         assert call(lower_is_better=True) == {"mrr": 1.0}
     reverse = frame.assign(score=8 - frame["score"])
-    assert tfr.evaluate_rows(*names, data=reverse) == {"mrr": 1.0}
-    assert tfr.evaluate_run(frame, reverse, ["mrr"]) == {"mrr": 1.0}
+    assert trm.evaluate_rows(*names, data=reverse) == {"mrr": 1.0}
+    assert trm.evaluate_run(frame, reverse, ["mrr"]) == {"mrr": 1.0}
 
 
 def test_the_ids_of_several_queries_as_one_list_are_a_warning():
@@ -835,13 +835,13 @@ def test_the_ids_of_several_queries_as_one_list_are_a_warning():
     recommended[0] = 0  # a hit
     message = "the lists of one query.* pass a list of ids for each"
     for convert in (list, np.array, tf.constant, lambda ids: [*map(str, ids)]):
-        with pytest.warns(tfr.RankingWarning, match=message):
-            tfr.evaluate(convert(relevant), convert(recommended), ["mrr"], inputs="ids")
-    metric = tfr.MeanReciprocalRank(inputs="ids")
+        with pytest.warns(trm.RankingWarning, match=message):
+            trm.evaluate(convert(relevant), convert(recommended), ["mrr"], inputs="ids")
+    metric = trm.MeanReciprocalRank(inputs="ids")
     metric.update_state(relevant, recommended)
-    with pytest.warns(tfr.RankingWarning, match=message):
+    with pytest.warns(trm.RankingWarning, match=message):
         metric.result()
-    evaluate = lambda *ids: tfr.evaluate(*ids, ["mrr"], inputs="ids")  # noqa: E731
+    evaluate = lambda *ids: trm.evaluate(*ids, ["mrr"], inputs="ids")  # noqa: E731
     evaluate(relevant[:39], recommended)
     evaluate(relevant, recommended[:199])
     evaluate([relevant], [recommended])
@@ -850,11 +850,11 @@ def test_the_ids_of_several_queries_as_one_list_are_a_warning():
 
 def test_ids_none_of_which_match_are_a_warning():
     relevant, recommended = (RNG.integers(low, low + 90, (8, 10)) for low in (0, 90))
-    with pytest.warns(tfr.RankingWarning, match="Check that both are numbered alike"):
-        tfr.evaluate(relevant, recommended, ["mrr"], inputs="ids")
-    tfr.evaluate(relevant[:1], recommended[:1], ["mrr"], inputs="ids")  # a few
+    with pytest.warns(trm.RankingWarning, match="Check that both are numbered alike"):
+        trm.evaluate(relevant, recommended, ["mrr"], inputs="ids")
+    trm.evaluate(relevant[:1], recommended[:1], ["mrr"], inputs="ids")  # a few
     recommended[3, 3] = relevant[5, 5]  # of a different query
-    tfr.evaluate(relevant, recommended, ["mrr"], inputs="ids")
+    trm.evaluate(relevant, recommended, ["mrr"], inputs="ids")
 
 
 @pytest.mark.parametrize(
@@ -869,16 +869,16 @@ def test_a_column_called_rank_may_be_in_any_order(name, ranks):
     run = pd.DataFrame(data)
     columns = {"query": "q", "item": "item"}
     for call in (
-        lambda: tfr.evaluate_rows("q", "label", name, ["mrr"], data=data),
-        lambda: tfr.evaluate_rows(run["q"], run["label"], run[name], ["mrr"]),
-        lambda: tfr.evaluate_run(run, run, ["mrr"], **columns, score=name),
-        lambda: tfr.explain_rows("q", "label", name, "mrr", 0, data=data),
+        lambda: trm.evaluate_rows("q", "label", name, ["mrr"], data=data),
+        lambda: trm.evaluate_rows(run["q"], run["label"], run[name], ["mrr"]),
+        lambda: trm.evaluate_run(run, run, ["mrr"], **columns, score=name),
+        lambda: trm.explain_rows("q", "label", name, "mrr", 0, data=data),
     ):
-        with pytest.warns(tfr.RankingWarning, match="pass lower_is_better=True"):
+        with pytest.warns(trm.RankingWarning, match="pass lower_is_better=True"):
             call()
-    tfr.evaluate_rows("q", "label", name, ["mrr"], data={**data, name: -order})
+    trm.evaluate_rows("q", "label", name, ["mrr"], data={**data, name: -order})
     reverse = {"data": data, "lower_is_better": True}
-    assert tfr.evaluate_rows("q", "label", name, ["mrr"], **reverse) == {"mrr": 1.0}
+    assert trm.evaluate_rows("q", "label", name, ["mrr"], **reverse) == {"mrr": 1.0}
 
 
 def test_keras_2_without_its_package_is_named():
@@ -892,32 +892,32 @@ def test_keras_2_without_its_package_is_named():
 
 def test_pairs_of_an_item_and_a_score_are_no_ids():
     with pytest.raises(ValueError, match=r"such as \('a', 0\.9\)\. Pass a dict"):
-        tfr.evaluate_run({"q": {"a": 1}}, {"q": [("a", 0.9), ("b", 0.5)]}, ["mrr"])
+        trm.evaluate_run({"q": {"a": 1}}, {"q": [("a", 0.9), ("b", 0.5)]}, ["mrr"])
     run = {"q": [("a", 9), ("b", 5)]}  # ids of two parts
-    assert tfr.evaluate_run({"q": {("a", 9): 1}}, run, ["mrr"]) == {"mrr": 1.0}
+    assert trm.evaluate_run({"q": {("a", 9): 1}}, run, ["mrr"]) == {"mrr": 1.0}
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda t: tfr.evaluate_rows(t, t["label"], t["score"], ["mrr"]), "data=frame"),
-        (lambda t: tfr.evaluate([["a"]], [["a"]], ["mrr"]), "pass inputs='ids'"),
+        (lambda t: trm.evaluate_rows(t, t["label"], t["score"], ["mrr"]), "data=frame"),
+        (lambda t: trm.evaluate([["a"]], [["a"]], ["mrr"]), "pass inputs='ids'"),
         (
-            lambda t: tfr.evaluate_rows("q", "label", "score", ["mrr"], data=t, model="m"),
+            lambda t: trm.evaluate_rows("q", "label", "score", ["mrr"], data=t, model="m"),
             r"evaluate_run\(model=",
         ),
         (
-            lambda t: tfr.evaluate_rows("q", "label", "score", ["mrr"], data=t, by="m"),
+            lambda t: trm.evaluate_rows("q", "label", "score", ["mrr"], data=t, by="m"),
             r"evaluate_run\(model=",
         ),
-        (lambda t: tfr.evaluate([[1]], [[1]], ["mrr"], threshold=2), "`thresholds`"),
-        (lambda t: tfr.NDCG(k=[1, 5]), r"RankingMetrics\(\['ndcg@1', 'ndcg@5'\]\)"),
+        (lambda t: trm.evaluate([[1]], [[1]], ["mrr"], threshold=2), "`thresholds`"),
+        (lambda t: trm.NDCG(k=[1, 5]), r"RankingMetrics\(\['ndcg@1', 'ndcg@5'\]\)"),
         (
-            lambda t: tfr.evaluate([[1]], [[1]], ["mrr"], sample_weight=[-1]),
+            lambda t: trm.evaluate([[1]], [[1]], ["mrr"], sample_weight=[-1]),
             "numbers of at least 0, .*Received: -1 at index",
         ),
-        (lambda t: tfr.evaluate_rows([1], [np.nan], [1], ["mrr"]), "Pass 0 for an item"),
-        (lambda t: tfr.evaluate([1500, 0], [2, 1], ["ndcg"]), "pass gain='linear'"),
+        (lambda t: trm.evaluate_rows([1], [np.nan], [1], ["mrr"]), "Pass 0 for an item"),
+        (lambda t: trm.evaluate([1500, 0], [2, 1], ["ndcg"]), "pass gain='linear'"),
     ],
 )  # fmt: skip
 def test_errors_name_the_call_that_was_meant(call, message):

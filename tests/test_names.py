@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics.metrics.names import canonical_name, named_measures, parse_name
 
 LABELS, SCORES = [[1, 0, 2], [0, 1, 0]], [[1.0, 2.0, 3.0], [3.0, 2.0, 1.0]]
@@ -16,54 +16,54 @@ KEYS = ["ndcg_10", "P_2_ties_stable", "RBP_p_0_8", "mrr"]
 
 
 def test_the_separator_of_array_functions():
-    expected = tfr.evaluate(LABELS, SCORES, NAMES)
+    expected = trm.evaluate(LABELS, SCORES, NAMES)
     rows = [0, 0, 0, 1, 1, 1], np.ravel(LABELS), np.ravel(SCORES)
     qrels = {q: dict(zip("abc", labels)) for q, labels in enumerate(LABELS)}
     run = {q: dict(zip("abc", scores)) for q, scores in enumerate(SCORES)}
     for found in (
-        tfr.evaluate(LABELS, SCORES, NAMES, separator="_"),
-        tfr.evaluate_rows(*rows, NAMES, separator="_"),
-        tfr.evaluate_run(qrels, run, NAMES, separator="_"),
+        trm.evaluate(LABELS, SCORES, NAMES, separator="_"),
+        trm.evaluate_rows(*rows, NAMES, separator="_"),
+        trm.evaluate_run(qrels, run, NAMES, separator="_"),
     ):
         assert [*found] == KEYS
         assert [*found.values()] == [*expected.values()]
 
 
 def test_the_separator_of_values_by_query_and_by_slice():
-    found = tfr.evaluate(
+    found = trm.evaluate(
         LABELS, SCORES, NAMES, separator="_", per_query=True, by=["x", "y"]
     )
     assert [*found] == ["slice", *KEYS]
-    compared = tfr.compare({"a": found, "b": found})
+    compared = trm.compare({"a": found, "b": found})
     assert [mean.metric for mean in compared.means[:4]] == KEYS
 
 
 def test_a_metric_object_keeps_its_name():
-    metrics = [tfr.NDCG(10), tfr.NDCG(10, gain="linear", name="linear")]
-    found = tfr.evaluate(LABELS, SCORES, metrics, separator="_")
+    metrics = [trm.NDCG(10), trm.NDCG(10, gain="linear", name="linear")]
+    found = trm.evaluate(LABELS, SCORES, metrics, separator="_")
     assert [*found] == ["ndcg@10", "linear"]
 
 
 def test_the_separator_of_ranking_metrics():
-    metric = tfr.RankingMetrics(NAMES, "dev_", separator="_", num_queries=True)
+    metric = trm.RankingMetrics(NAMES, "dev_", separator="_", num_queries=True)
     keys = [f"dev_{key}" for key in (*KEYS, "num_queries")]
-    for made in (metric, tfr.RankingMetrics.from_config(metric.get_config())):
+    for made in (metric, trm.RankingMetrics.from_config(metric.get_config())):
         made.update_state(LABELS, SCORES)
         assert [*made.result()] == [*made.result_keys] == keys
 
 
 def test_keys_by_the_separator_may_clash():
-    for other in (tfr.NDCG(5, name="ndcg_10"), "ndcg_10", "ndcg@10()"):
+    for other in (trm.NDCG(5, name="ndcg_10"), "ndcg_10", "ndcg@10()"):
         with pytest.raises(ValueError, match=r"must be unique.*'ndcg_10' twice"):
-            tfr.evaluate(LABELS, SCORES, ["ndcg@10", other], separator="_")
+            trm.evaluate(LABELS, SCORES, ["ndcg@10", other], separator="_")
 
 
 @pytest.mark.parametrize("wrong", ["", "-", " at ", None, 5])
 def test_other_separators_are_refused(wrong):
     with pytest.raises(ValueError, match=r"`separator` of .* must be one of '@', '_'"):
-        tfr.evaluate(LABELS, SCORES, ["ndcg@10"], separator=wrong)
+        trm.evaluate(LABELS, SCORES, ["ndcg@10"], separator=wrong)
     with pytest.raises(ValueError, match=r"`separator` of .* must be one of '@', '_'"):
-        tfr.RankingMetrics(["ndcg@10"], separator=wrong)
+        trm.RankingMetrics(["ndcg@10"], separator=wrong)
 
 
 # What trackers accept, as their documentation has it.
@@ -77,7 +77,7 @@ def keys_of_logs(tmp_path_factory):
     def logs_of(separator):
         items = tf.keras.Input((3,))
         model = tf.keras.Model(items, tf.keras.layers.Dense(3)(items))
-        metric = tfr.RankingMetrics(NAMES, separator=separator)
+        metric = trm.RankingMetrics(NAMES, separator=separator)
         model.compile(loss="mse", metrics=[metric], run_eagerly=True)
         data = np.ones((2, 3)), np.array(LABELS, float)
         path = tmp_path_factory.mktemp("logs") / "log.csv"
@@ -98,11 +98,11 @@ def test_the_logs_of_fit_have_names_that_trackers_accept(tracker, keys_of_logs):
 
 def test_arp_with_a_cutoff_means_one_of_two_metrics():
     with pytest.raises(ValueError, match="'mean_popularity@k'; 'arp' is the average"):
-        tfr.evaluate([[1, 0]], [[1, 2]], ["arp@10"])
+        trm.evaluate([[1, 0]], [[1, 2]], ["arp@10"])
 
 
 def test_names_of_trec_eval_on_its_command_line():
-    values = tfr.evaluate(LABELS, SCORES, ["P.2", "ndcg_cut.10", "recip_rank"])
+    values = trm.evaluate(LABELS, SCORES, ["P.2", "ndcg_cut.10", "recip_rank"])
     assert [*values] == ["P.2", "ndcg_cut.10", "recip_rank"]
 
 
@@ -119,38 +119,38 @@ def test_names_of_trec_eval_on_its_command_line():
 )
 def test_names_of_other_tools_get_a_hint_before_the_list_of_names(name, hint):
     with pytest.raises(ValueError, match="must have a known name") as error:
-        tfr.evaluate(LABELS, SCORES, [name])
+        trm.evaluate(LABELS, SCORES, [name])
     text = str(error.value)
     assert 0 < text.index(hint) < text.index("The names are 'ndcg'")
 
 
 OF_NAMES = {
-    "ndcg@2(gain=linear)": tfr.NDCG(2, gain="linear"),
-    "ndcg(gain=linear)@2": tfr.NDCG(2, gain="linear"),
-    "nDCG(dcg='log2')@2": tfr.NDCG(2, gain="linear"),
-    "nDCG(dcg='exp-log2')@2": tfr.NDCG(2),
-    "nDCG(dcg=exp-log2, cutoff=2)": tfr.NDCG(2),
-    "NDCG_cut_2( gain = 'linear' , ties = \"worst\" )": tfr.NDCG(
+    "ndcg@2(gain=linear)": trm.NDCG(2, gain="linear"),
+    "ndcg(gain=linear)@2": trm.NDCG(2, gain="linear"),
+    "nDCG(dcg='log2')@2": trm.NDCG(2, gain="linear"),
+    "nDCG(dcg='exp-log2')@2": trm.NDCG(2),
+    "nDCG(dcg=exp-log2, cutoff=2)": trm.NDCG(2),
+    "NDCG_cut_2( gain = 'linear' , ties = \"worst\" )": trm.NDCG(
         2, gain="linear", ties="worst"
     ),
-    "AP(rel=2)@100": tfr.MeanAveragePrecision(100, relevance_threshold=2),
-    "RR(rel=2)": tfr.MeanReciprocalRank(relevance_threshold=2),
-    "RBP(p=0.5)": tfr.RankBiasedPrecision(persistence=0.5),
-    "rbp@2(graded=True)": tfr.RankBiasedPrecision(2, graded=True),
-    "rbp(graded=relative)": tfr.RankBiasedPrecision(graded="relative"),
-    "err(max_label=3.0,k=2)": tfr.ExpectedReciprocalRank(2, max_label=3),
-    "map@2(denominator=hits)": tfr.MeanAveragePrecision(2, denominator="hits"),
-    "map@2(denominator=min(k, relevant))": tfr.MeanAveragePrecision(
+    "AP(rel=2)@100": trm.MeanAveragePrecision(100, relevance_threshold=2),
+    "RR(rel=2)": trm.MeanReciprocalRank(relevance_threshold=2),
+    "RBP(p=0.5)": trm.RankBiasedPrecision(persistence=0.5),
+    "rbp@2(graded=True)": trm.RankBiasedPrecision(2, graded=True),
+    "rbp(graded=relative)": trm.RankBiasedPrecision(graded="relative"),
+    "err(max_label=3.0,k=2)": trm.ExpectedReciprocalRank(2, max_label=3),
+    "map@2(denominator=hits)": trm.MeanAveragePrecision(2, denominator="hits"),
+    "map@2(denominator=min(k, relevant))": trm.MeanAveragePrecision(
         2, denominator="min(k, relevant)"
     ),
-    "map@2(denominator='min(k, relevant)',empty=one)": tfr.MeanAveragePrecision(
+    "map@2(denominator='min(k, relevant)',empty=one)": trm.MeanAveragePrecision(
         2, denominator="min(k, relevant)", empty="one"
     ),
-    "P@5(convention=trec_eval)": tfr.PrecisionAtK(5, convention="trec_eval"),
-    "ndcg(convention=xgboost)": tfr.NDCG(convention="xgboost"),
-    "Judged@10": tfr.JudgedAtK(10),
-    "Success@5": tfr.HitRateAtK(5),
-    "mrr()": tfr.MeanReciprocalRank(),
+    "P@5(convention=trec_eval)": trm.PrecisionAtK(5, convention="trec_eval"),
+    "ndcg(convention=xgboost)": trm.NDCG(convention="xgboost"),
+    "Judged@10": trm.JudgedAtK(10),
+    "Success@5": trm.HitRateAtK(5),
+    "mrr()": trm.MeanReciprocalRank(),
 }
 
 
@@ -158,7 +158,7 @@ OF_NAMES = {
 def test_a_name_means_the_metric_of_an_object(name):
     measure = OF_NAMES[name].measure
     assert named_measures([name], {}) == {name: measure}
-    found = tfr.evaluate_rows([0, 0, 0], [0, 2, 1], [1.0, 1.0, 0.5], [name])
+    found = trm.evaluate_rows([0, 0, 0], [0, 2, 1], [1.0, 1.0, 0.5], [name])
     assert found.keys() == {name}
 
 
@@ -181,32 +181,32 @@ def test_canonical_names_mean_the_same_metric(name):
 
 def test_options_of_a_name_win_over_those_of_a_call():
     names = ["ndcg@2(gain=linear)", "ndcg@2", "map@2(rel=2)"]
-    found = tfr.evaluate(LABELS, SCORES, names, gain="exponential", ties="worst")
+    found = trm.evaluate(LABELS, SCORES, names, gain="exponential", ties="worst")
     expected = [
-        tfr.NDCG(2, gain="linear", ties="worst", name="a"),
-        tfr.NDCG(2, ties="worst", name="b"),
-        tfr.MeanAveragePrecision(2, relevance_threshold=2, ties="worst", name="c"),
+        trm.NDCG(2, gain="linear", ties="worst", name="a"),
+        trm.NDCG(2, ties="worst", name="b"),
+        trm.MeanAveragePrecision(2, relevance_threshold=2, ties="worst", name="c"),
     ]
     assert [*found] == names
-    assert [*found.values()] == [*tfr.evaluate(LABELS, SCORES, expected).values()]
-    (one,) = tfr.evaluate(LABELS, SCORES, names[:1], gain="exponential").values()
-    assert one == tfr.evaluate(LABELS, SCORES, ["ndcg@2"], gain="linear")["ndcg@2"]
+    assert [*found.values()] == [*trm.evaluate(LABELS, SCORES, expected).values()]
+    (one,) = trm.evaluate(LABELS, SCORES, names[:1], gain="exponential").values()
+    assert one == trm.evaluate(LABELS, SCORES, ["ndcg@2"], gain="linear")["ndcg@2"]
 
 
 def test_a_convention_of_a_name_wins_over_the_options_of_a_call():
     labels, scores = [[0, 3, 1], [0, 0, 0]], [[1.0, 1.0, 0.5], [3, 2, 1]]
     names = ["ndcg@2(convention=lightgbm)", "ndcg@2", "ndcg@2(convention=None)"]
     trec_eval, plain = {"convention": "trec_eval", "empty": "skip"}, {"empty": "skip"}
-    found = tfr.evaluate(labels, scores, names, **trec_eval)
+    found = trm.evaluate(labels, scores, names, **trec_eval)
     expected = [
-        tfr.evaluate(labels, scores, ["ndcg@2"], **options)["ndcg@2"]
+        trm.evaluate(labels, scores, ["ndcg@2"], **options)["ndcg@2"]
         for options in ({"convention": "lightgbm"}, trec_eval, plain)
     ]
     assert [*found.values()] == expected
     assert len({*expected}) == 3
-    written = tfr.evaluate(labels, scores, ["ndcg@2(convention=lightgbm, empty=zero)"])
+    written = trm.evaluate(labels, scores, ["ndcg@2(convention=lightgbm, empty=zero)"])
     assert [*written.values()] == [
-        tfr.evaluate(labels, scores, ["ndcg@2"], convention="lightgbm", empty="zero")[
+        trm.evaluate(labels, scores, ["ndcg@2"], convention="lightgbm", empty="zero")[
             "ndcg@2"
         ]
     ]
@@ -214,7 +214,7 @@ def test_a_convention_of_a_name_wins_over_the_options_of_a_call():
 
 def test_two_spellings_of_a_metric_are_two_keys():
     names = ["P@2", "precision@2", "P_2", "precision@2()"]
-    found = tfr.evaluate(LABELS, SCORES, names)
+    found = trm.evaluate(LABELS, SCORES, names)
     assert [*found] == names
     assert len({*found.values()}) == 1
 
@@ -263,33 +263,33 @@ def test_two_spellings_of_a_metric_are_two_keys():
 )
 def test_mistakes_in_parameters(name, message):
     with pytest.raises(ValueError, match="(?s)" + message) as error:
-        tfr.evaluate(LABELS, SCORES, [name])
+        trm.evaluate(LABELS, SCORES, [name])
     assert "Received" in str(error.value)
     assert len(str(error.value)) < 1500
 
 
 def test_an_unknown_parameter_is_an_unknown_option():
-    with pytest.raises(tfr.options.UnknownOptionError, match="'x' in 'ndcg"):
-        tfr.evaluate(LABELS, SCORES, ["ndcg@2(x=1)"])
+    with pytest.raises(trm.options.UnknownOptionError, match="'x' in 'ndcg"):
+        trm.evaluate(LABELS, SCORES, ["ndcg@2(x=1)"])
 
 
 def test_data_about_items_as_a_parameter():
     ids = {"inputs": "ids"}
     name = "mean_popularity@2(popularity=[4, 2, 0], num_items=3)"
-    with pytest.raises(tfr.options.UnknownOptionError, match="'num_items'"):
-        tfr.evaluate([[0]], [[1, 0]], [name], **ids)
+    with pytest.raises(trm.options.UnknownOptionError, match="'num_items'"):
+        trm.evaluate([[0]], [[1, 0]], [name], **ids)
     name = "mean_popularity@2(popularity=[4, 2, 0])"
-    assert tfr.evaluate([[0]], [[1, 0]], [name], **ids) == {name: 3.0}
+    assert trm.evaluate([[0]], [[1, 0]], [name], **ids) == {name: 3.0}
     name = "awrf(categories=['a', 'b'], target={'a': 0.5, 'b': 0.5})"
-    assert tfr.evaluate([[0]], [[1, 0]], [name], **ids).keys() == {name}
+    assert trm.evaluate([[0]], [[1, 0]], [name], **ids).keys() == {name}
 
 
 def test_ranking_metrics_with_parameters_are_saved():
     names = ["nDCG(dcg='log2')@2", "ndcg@2", "AP(rel=2)@100", "RBP(p=0.5)"]
-    metric = tfr.RankingMetrics(names, gain="exponential", ties="worst")
-    copy = tfr.RankingMetrics.from_config(metric.get_config())
+    metric = trm.RankingMetrics(names, gain="exponential", ties="worst")
+    copy = trm.RankingMetrics.from_config(metric.get_config())
     assert copy.get_config() == metric.get_config()
-    expected = tfr.evaluate(LABELS, SCORES, names, gain="exponential", ties="worst")
+    expected = trm.evaluate(LABELS, SCORES, names, gain="exponential", ties="worst")
     for each in (metric, copy):
         each.update_state(LABELS, SCORES)
         found = {name: float(value) for name, value in each.result().items()}
@@ -301,7 +301,7 @@ def test_names_with_parameters_in_the_logs_of_fit(tmp_path):
     items = tf.keras.Input((3,))
     model = tf.keras.Model(items, tf.keras.layers.Dense(3)(items))
     name = "nDCG(dcg='log2')@2"
-    metric = tfr.RankingMetrics([name, "RBP(p=0.8)"])
+    metric = trm.RankingMetrics([name, "RBP(p=0.8)"])
     model.compile(loss="mse", metrics=[metric], run_eagerly=True)
     data = np.ones((2, 3)), np.array(LABELS, float)
     path = tmp_path / "log.csv"
@@ -325,16 +325,16 @@ def test_names_with_parameters_in_every_function():
     vectors = np.eye(2), np.transpose(SCORES)
     truth = {"ids": [[0, 2], [1]], "relevance": [[1, 2], [1]]}
     for call in (
-        lambda metrics, **more: tfr.evaluate(LABELS, SCORES, metrics, **more),
-        lambda metrics, **more: tfr.evaluate_rows(*rows, metrics, **more),
-        lambda metrics, **more: tfr.evaluate_run(qrels, run, metrics, **more),
-        lambda metrics, **more: tfr.evaluate_retrieval(
+        lambda metrics, **more: trm.evaluate(LABELS, SCORES, metrics, **more),
+        lambda metrics, **more: trm.evaluate_rows(*rows, metrics, **more),
+        lambda metrics, **more: trm.evaluate_run(qrels, run, metrics, **more),
+        lambda metrics, **more: trm.evaluate_retrieval(
             *vectors, truth, metrics, **more
         ),
     ):
         assert call([name])[name] == call(["map@100"], **option)["map@100"]
-    explained = tfr.explain(LABELS, SCORES, name)
-    assert explained.value == tfr.evaluate(LABELS[:1], SCORES[:1], [name])[name]
+    explained = trm.explain(LABELS, SCORES, name)
+    assert explained.value == trm.evaluate(LABELS[:1], SCORES[:1], [name])[name]
 
 
 def test_the_convention_of_ir_measures():
@@ -355,20 +355,20 @@ def test_the_convention_of_ir_measures():
         "ERR@1": 1 / 16,
         "Judged@10": 2 / 3,
     }
-    found = tfr.evaluate_run(qrels, run, [*expected], convention="ir_measures")
+    found = trm.evaluate_run(qrels, run, [*expected], convention="ir_measures")
     assert found == pytest.approx(expected)
-    plain = tfr.evaluate_run(qrels, run, ["nDCG@10", "P@10"])
+    plain = trm.evaluate_run(qrels, run, ["nDCG@10", "P@10"])
     assert plain["P@10"] == pytest.approx(2 / 3)
     assert plain["nDCG@10"] != pytest.approx(expected["nDCG@10"])
-    alone = tfr.evaluate_run(qrels, run, ["Judged@10"], convention="ir_measures")
+    alone = trm.evaluate_run(qrels, run, ["Judged@10"], convention="ir_measures")
     assert alone == {"Judged@10": pytest.approx(2 / 3)}
 
 
-@pytest.mark.parametrize("cls", [tfr.ExpectedReciprocalRank, tfr.NDCG])
+@pytest.mark.parametrize("cls", [trm.ExpectedReciprocalRank, trm.NDCG])
 def test_a_copy_of_an_object_keeps_the_order_of_ir_measures(cls):
     metric = cls(1, convention="ir_measures")
     copy = cls.from_config(metric.get_config())
     qrels, run = {"q": {"z": 4}}, {"q": {"a": 1.0, "z": 1.0}}
     for each in (metric, copy):
-        (value,) = tfr.evaluate_run(qrels, run, [each]).values()
-        assert value == (1.0 if cls is tfr.NDCG else 15 / 16)
+        (value,) = trm.evaluate_run(qrels, run, [each]).values()
+        assert value == (1.0 if cls is trm.NDCG else 15 / 16)

@@ -14,7 +14,7 @@ import tensorflow as tf
 from helpers import XLA, run_as, update_function
 from own_metric import GradedRBP
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics.testing import check_metric
 
 NAMES = ["graded_rbp", "graded_rbp@2"]
@@ -56,8 +56,8 @@ def test_the_example(capsys):
 
 
 def test_arrays_and_rows():
-    values = tfr.evaluate(LABELS, SCORES, NAMES, per_query=True)
-    rows = tfr.evaluate_rows(
+    values = trm.evaluate(LABELS, SCORES, NAMES, per_query=True)
+    rows = trm.evaluate_rows(
         np.repeat([7, 8, 9], 4),
         np.ravel(LABELS),
         np.ravel(SCORES),
@@ -68,7 +68,7 @@ def test_arrays_and_rows():
         np.testing.assert_allclose(values[name], EXPECTED[name], rtol=1e-12)
         np.testing.assert_array_equal(rows[name], values[name])
     options = {"persistence": 0.5, "max_label": 8, "empty": "skip", "ties": "stable"}
-    (value,) = tfr.evaluate(LABELS, SCORES, ["graded_rbp@3"], **options).values()
+    (value,) = trm.evaluate(LABELS, SCORES, ["graded_rbp@3"], **options).values()
     in_order = ([4, 0, 2], [0, 1, 3])  # stable ties keep list order
     expected = [graded_rbp(labels, 3, 0.5, 8) for labels in in_order]
     assert value == pytest.approx(np.mean(expected))
@@ -77,7 +77,7 @@ def test_arrays_and_rows():
 @pytest.mark.parametrize("way", ["eager", "graph", XLA])
 def test_objects_and_names_in_eager_graph_and_xla(way):
     single = GradedRBP(k=2)
-    many = tfr.RankingMetrics([*NAMES, "ndcg@2"])
+    many = trm.RankingMetrics([*NAMES, "ndcg@2"])
     for metric in (single, many):
         update = run_as(way, update_function(metric))
         update(tf.constant(LABELS), tf.constant(SCORES))
@@ -92,7 +92,7 @@ def test_metrics_are_saved_with_a_model_and_copied(tmp_path):
     model = tf.keras.Model(inputs, tf.keras.layers.Dense(4)(inputs))
     metrics = [
         GradedRBP(k=2, persistence=0.5),
-        tfr.RankingMetrics(["graded_rbp", GradedRBP(k=1)], max_label=8),
+        trm.RankingMetrics(["graded_rbp", GradedRBP(k=1)], max_label=8),
     ]
     model.compile(loss="mse", metrics=metrics)
     model.optimizer.build(model.trainable_variables)
@@ -110,7 +110,7 @@ def test_metrics_are_saved_with_a_model_and_copied(tmp_path):
 
 
 @dataclasses.dataclass(frozen=True)
-class RetrievedLabels(tfr.ItemGain):
+class RetrievedLabels(trm.ItemGain):
     """The label of an item, if it is a retrieved item and not padding."""
 
     increases_with_label = True
@@ -126,13 +126,13 @@ def share_of_ideal(lists, gain):
     return tf.math.divide_no_nan(lists.sum_to_cutoffs(lists.expected(gain)), ideal)
 
 
-@tfr.metric("share_of_ideal", formula=share_of_ideal, gain=RetrievedLabels)
-class ShareOfIdeal(tfr.TopKMetric):
+@trm.metric("share_of_ideal", formula=share_of_ideal, gain=RetrievedLabels)
+class ShareOfIdeal(trm.TopKMetric):
     pass
 
 
 def test_a_gain_that_reads_which_items_exist():
-    values = tfr.evaluate([0, 2, 1], [3, 2, 1], ["share_of_ideal@2"])
+    values = trm.evaluate([0, 2, 1], [3, 2, 1], ["share_of_ideal@2"])
     assert values == {"share_of_ideal@2": pytest.approx((0 + 2) / (2 + 1))}
 
 
@@ -147,20 +147,20 @@ def test_a_gain_that_reads_which_items_exist():
 def test_empty_lists_with_a_function_as_gain(gain, label, other, empty, of_empty):
     """The gain of `label` is 0, and that of `other` is 1."""
     labels = [[label, label], [label, other]]
-    ndcg = tfr.NDCG(gain=gain, empty=empty)
-    values = tfr.evaluate(labels, [[2, 1], [2, 1]], [ndcg], per_query=True)
+    ndcg = trm.NDCG(gain=gain, empty=empty)
+    values = trm.evaluate(labels, [[2, 1], [2, 1]], [ndcg], per_query=True)
     expected = [of_empty, 1 / math.log2(3)]
     assert values["ndcg"] == pytest.approx(expected, nan_ok=True)
 
 
 def declared(name, formula):
-    class Own(tfr.TopKMetric):
+    class Own(trm.TopKMetric):
         """A metric of this test."""
 
         relevance_threshold: float = 1.0
 
-    facts = {"gain": tfr.BinaryGain, "range": (0, math.inf)}
-    return tfr.metric(name, formula=formula, **facts)(Own)
+    facts = {"gain": trm.BinaryGain, "range": (0, math.inf)}
+    return trm.metric(name, formula=formula, **facts)(Own)
 
 
 def hits(lists, relevance):
@@ -182,10 +182,10 @@ def test_only_tensorflow_computes_a_formula_that_needs_tensors():
     check_metric(cls)
     assert cls.declaration.needs_tensors
     received.clear()
-    found = tfr.evaluate([[1, 0, 1]], [[3, 2, 1]], ["hits_of_tensors@3", "mrr"])
+    found = trm.evaluate([[1, 0, 1]], [[3, 2, 1]], ["hits_of_tensors@3", "mrr"])
     assert found == {"hits_of_tensors@3": 2.0, "mrr": 1.0}
     rows = [5, 5], [0, 1], [0.2, 0.1]
-    assert tfr.evaluate_rows(*rows, [cls(k=2)]) == {"hits_of_tensors@2": 1.0}
+    assert trm.evaluate_rows(*rows, [cls(k=2)]) == {"hits_of_tensors@2": 1.0}
     assert all(issubclass(kind, tf.Tensor) for kind in received)
 
 
@@ -215,18 +215,18 @@ def test_the_first_use_checks_a_metric_once():
 
     cls = declared("hits", counted_hits)
     assert not calls
-    tfr.evaluate([[1, 0]], [[2, 1]], ["hits@1"])
+    trm.evaluate([[1, 0]], [[2, 1]], ["hits@1"])
     assert len(calls) > 2
     calls.clear()
-    tfr.evaluate([[1, 0]], [[2, 1]], ["hits@1", cls(k=2)])
+    trm.evaluate([[1, 0]], [[2, 1]], ["hits@1", cls(k=2)])
     assert len(calls) == 1
     with pytest.raises(TypeError, match=r"class that tfrankmetrics\.metric declares"):
-        check_metric(tfr.TopKMetric)
+        check_metric(trm.TopKMetric)
 
 
 def gain_of(function):
     @dataclasses.dataclass(frozen=True)
-    class Gain(tfr.ItemGain):
+    class Gain(trm.ItemGain):
         def __call__(self, items):
             return function(items.xp, items.labels)
 
@@ -293,14 +293,14 @@ def discounted(discount):
 def test_numbers_of_python_are_float64_in_tensorflow(gain, discount, way):
     """Lists of three items, with labels of float32, as from Keras."""
 
-    class Own(tfr.WholeListMetric):
+    class Own(trm.WholeListMetric):
         """A metric of this test."""
 
     of_gain, of_ranks = gain_of(GAINS[gain]), discounted(DISCOUNTS[discount])
     facts = {"gain": of_gain, "range": (0, math.inf), "without_results": None}
-    cls = tfr.metric("own", formula=of_ranks, **facts)(Own)
+    cls = trm.metric("own", formula=of_ranks, **facts)(Own)
     labels, scores = np.float32([[1, 0, 0.5], [0, 1, 1]]), np.float32([[3, 2, 1]] * 2)
-    expected = tfr.evaluate(labels, scores, [cls()])["own"]
+    expected = trm.evaluate(labels, scores, [cls()])["own"]
     xp = PlainNumPy()
     gains = GAINS[gain](xp, labels.astype(float))
     by_hand = (gains * DISCOUNTS[discount](xp, np.array([1.0, 2, 3]))).sum(1)
@@ -309,7 +309,7 @@ def test_numbers_of_python_are_float64_in_tensorflow(gain, discount, way):
     run_as(way, update_function(metric))(tf.constant(labels), tf.constant(scores))
     # The state of a metric is float64; its result is float32.
     assert float(metric.result()) == pytest.approx(expected, rel=1e-6)
-    tensors = tfr.evaluate(tf.constant(labels), tf.constant(scores), [cls()])
+    tensors = trm.evaluate(tf.constant(labels), tf.constant(scores), [cls()])
     assert tensors["own"] == pytest.approx(expected, rel=1e-14)
 
 
@@ -326,12 +326,12 @@ def test_numbers_of_python_are_float64_in_tensorflow(gain, discount, way):
 def test_a_gain_in_the_dtype_of_the_labels_is_an_error(function):
     """Labels of Keras are float32."""
 
-    class Own(tfr.TopKMetric):
+    class Own(trm.TopKMetric):
         """A metric of this test."""
 
     facts = {"gain": gain_of(function), "range": (0, math.inf)}
     with pytest.raises(TypeError, match="float"):
-        check_metric(tfr.metric("own", formula=hits, **facts)(Own))
+        check_metric(trm.metric("own", formula=hits, **facts)(Own))
 
 
 @pytest.mark.usefixtures("declarations")

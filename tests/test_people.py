@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import scipy.stats
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics.comparison.samples import Corrected, Sample
 
 # Checked with ppi-python 0.2.3: ppi_mean_pointestimate and ppi_mean_ci.
@@ -68,7 +68,7 @@ def values_of(models, metric="ndcg@10"):
 
 def compared(number=N, judge=JUDGE, **options):
     people = {name: graded(each, number) for name, each in PEOPLE.items()}
-    return tfr.compare(values_of(judge), people=values_of(people), **options)
+    return trm.compare(values_of(judge), people=values_of(people), **options)
 
 
 def test_the_formula_is_that_of_ppi_python():
@@ -87,12 +87,12 @@ def test_means_and_differences_by_hand(scale):
 
     def weighted(models):
         return {
-            name: tfr.QueryValues({"mrr": each}, {"mrr": np.full(M, float(scale))})
+            name: trm.QueryValues({"mrr": each}, {"mrr": np.full(M, float(scale))})
             for name, each in models.items()
         }
 
     people = {name: graded(each, N) for name, each in PEOPLE.items()}
-    found = tfr.compare(weighted(JUDGE), people=weighted(people))
+    found = trm.compare(weighted(JUDGE), people=weighted(people))
     changes = [models["new"] - models["old"] for models in (PEOPLE, JUDGE)]
     rows = [*found.means, *found.differences]
     of_rows = [(PEOPLE[name], JUDGE[name]) for name in PEOPLE] + [changes]
@@ -122,12 +122,12 @@ def test_weighted_queries_by_their_influence():
     weights = {"mrr": 1.0 + twice}
 
     def values(array, weights):
-        return {"A": tfr.QueryValues({"mrr": array}, weights)}
+        return {"A": trm.QueryValues({"mrr": array}, weights)}
 
-    weighted = tfr.compare(values(f, weights), people=values(graded(y, 100), weights))
+    weighted = trm.compare(values(f, weights), people=values(graded(y, 100), weights))
     copies = np.repeat(np.arange(200), 1 + twice)
     y, f = graded(y, 100)[copies], f[copies]
-    repeated = tfr.compare({"A": {"mrr": f}}, people={"A": {"mrr": y}})
+    repeated = trm.compare({"A": {"mrr": f}}, people={"A": {"mrr": y}})
     one, other = weighted.means[0], repeated.means[0]
     assert math.isclose(one.mean, other.mean, rel_tol=0.01)
     assert one.standard_error > other.standard_error  # of fewer queries
@@ -176,8 +176,8 @@ def test_a_useless_judge_adds_no_queries():
 def test_people_who_graded_all_queries_are_alone(metric):
     by = np.arange(M) % 60  # 5 queries in a slice
     people, judge = values_of(PEOPLE, metric), values_of(JUDGE, metric)
-    found = tfr.compare(judge, people=people, by=by)
-    alone = tfr.compare(people, test="t", by=by)
+    found = trm.compare(judge, people=people, by=by)
+    alone = trm.compare(people, test="t", by=by)
     assert found.means == alone.means
     assert found.differences == alone.differences
     assert {each.weight for each in found.judge} == {0}
@@ -189,7 +189,7 @@ def test_hits_have_an_interval_within_the_range(hits):
     """The corrected mean may be below 0, if the judge overrates the graded queries."""
     y = np.arange(100) < hits
     f = np.arange(100) < 12
-    found = tfr.compare(
+    found = trm.compare(
         {"A": {"hit_rate@1": f}}, people={"A": {"hit_rate@1": graded(y * 1.0, 12)}}
     )
     (mean,) = found.means
@@ -205,17 +205,17 @@ def test_queries_are_matched_by_id():
         for name, each in PEOPLE.items()
     }
     by = {f"q{i}": i % 2 for i in range(M)}
-    found = tfr.compare(judge, people=dict(reversed(people.items())), by=by)
+    found = trm.compare(judge, people=dict(reversed(people.items())), by=by)
     nan = {
         name: np.where(np.isin(np.arange(M), chosen), each, np.nan)
         for name, each in PEOPLE.items()
     }
-    expected = tfr.compare(
+    expected = trm.compare(
         values_of(JUDGE, "mrr"), people=values_of(nan, "mrr"), by=np.arange(M) % 2
     )
     assert (found.means, found.differences) == (expected.means, expected.differences)
     frames = {name: pd.DataFrame(each) for name, each in people.items()}
-    assert tfr.compare(judge, people=frames, by=by).means == found.means
+    assert trm.compare(judge, people=frames, by=by).means == found.means
     more = {
         name: {"query": [*each["query"], "x"], "mrr": [*each["mrr"], 0.5]}
         for name, each in people.items()
@@ -223,8 +223,8 @@ def test_queries_are_matched_by_id():
     with pytest.raises(
         ValueError, match=r"1 without one, such as 'x'\. Pass unpaired='drop'"
     ):
-        tfr.compare(judge, people=more)
-    dropped = tfr.compare(judge, people=more, by=by, unpaired="drop")
+        trm.compare(judge, people=more)
+    dropped = trm.compare(judge, people=more, by=by, unpaired="drop")
     assert (dropped.means, dropped.dropped) == (found.means, 1)
 
 
@@ -262,8 +262,8 @@ def test_tables():
         ("new", "old"),
     ]
     assert "wins" not in found.to_dicts()[0]
-    assert "judge" not in repr(tfr.compare(values_of(PEOPLE)))
-    assert tfr.compare(values_of(PEOPLE)).to_dicts("judge") == []
+    assert "judge" not in repr(trm.compare(values_of(PEOPLE)))
+    assert trm.compare(values_of(PEOPLE)).to_dicts("judge") == []
 
 
 def test_a_judge_that_prefers_a_model_is_corrected():
@@ -271,10 +271,10 @@ def test_a_judge_that_prefers_a_model_is_corrected():
     rng = np.random.default_rng(3)
     people = {name: rng.beta(2, 3, 1000) for name in "AB"}
     judge = {"A": 0.5 * people["A"], "B": 0.5 * people["B"] + 0.1}
-    alone = tfr.compare(values_of(judge)).differences[0]
+    alone = trm.compare(values_of(judge)).differences[0]
     assert alone.is_significant
     some = {name: graded(each, 100) for name, each in people.items()}
-    found = tfr.compare(values_of(judge), people=values_of(some))
+    found = trm.compare(values_of(judge), people=values_of(some))
     assert not found.differences[0].is_significant
     assert found.judge[2].low > 0.05
     assert not found.gate("ndcg@10", "A", policy="better")
@@ -295,7 +295,7 @@ def test_queries_needed_for_people():
             return dict(zip(names, values.T, strict=True))
 
         zeros, no_people = np.zeros_like(change), np.where(np.isnan(people), np.nan, 0)
-        return tfr.compare(
+        return trm.compare(
             {"A": model(zeros), "B": model(judged)},
             people={"A": model(no_people), "B": model(people)},
             correction=None,
@@ -323,7 +323,7 @@ def test_queries_needed_for_people():
 )  # fmt: skip
 def test_errors(people, options, message):
     with pytest.raises(ValueError, match=re.escape(message)):
-        tfr.compare(values_of(JUDGE), people=people, **options)
+        trm.compare(values_of(JUDGE), people=people, **options)
 
 
 def test_a_graded_query_needs_a_value_by_the_judge():

@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 from helpers import XLA, run_as, update_function, value
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 
 @pytest.mark.parametrize("name", ["hit_rate", "precision", "recall", "mrr", "ndcg"])
@@ -42,7 +42,7 @@ def test_batch_size_does_not_change_weights():
     scores = np.tile([3.0, 2.0, 1.0], (4, 1))
     expected = (10 * 1 + 1 / math.log2(3) + 1 * 0 + 3 / math.log2(4)) / 15
     for size in (4, 2, 1):
-        metric = tfr.NDCG()
+        metric = trm.NDCG()
         for start in range(0, 4, size):
             part = slice(start, start + size)
             metric.update_state(labels[part], scores[part], weights[part])
@@ -57,7 +57,7 @@ def test_a_list_with_only_padding_does_not_count():
 def test_a_short_list_does_not_shorten_the_ideal():
     """MLflow: the ideal order is as short as the list, so that one hit is perfect."""
     qrels = {"q": dict.fromkeys("abcde", 1)}
-    values = tfr.evaluate_run(qrels, {"q": ["a"]}, ["ndcg@5"])
+    values = trm.evaluate_run(qrels, {"q": ["a"]}, ["ndcg@5"])
     ideal = sum(1 / math.log2(1 + rank) for rank in range(1, 6))
     assert values["ndcg@5"] == pytest.approx(1 / ideal)
     assert f"{1 / ideal:.4f}" == "0.3392"
@@ -66,7 +66,7 @@ def test_a_short_list_does_not_shorten_the_ideal():
 @pytest.mark.parametrize("way", ["graph", XLA])
 def test_nan_and_signed_zeros_rank_the_same_with_xla(way):
     """TF-Ranking, keras-rs, TFMA: `top_k` gives different orders on CPU and XLA."""
-    metric = tfr.MeanReciprocalRank()
+    metric = trm.MeanReciprocalRank()
     update = run_as(way, update_function(metric))
     of_a_tie = (1 + 1 / 2 + 1 / 3) / 3
     for scores, expected in (

@@ -11,7 +11,7 @@ from unittest import mock
 import pytest
 import tomllib
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 ROOT = pathlib.Path(__file__).parent.parent
 REPOSITORY = re.search(r"^repo_url: (\S+)", (ROOT / "mkdocs.yml").read_text(), re.M)[1]
@@ -75,7 +75,7 @@ def test_all_files_name_the_same_repository(name):
 
 def test_the_citation_has_the_version():
     assert (
-        re.search(r"^version: (\S+)", read("CITATION.cff"), re.M)[1] == tfr.__version__
+        re.search(r"^version: (\S+)", read("CITATION.cff"), re.M)[1] == trm.__version__
     )
 
 
@@ -85,7 +85,7 @@ def run_with(tmp_path, tensorflow, code):
     if tensorflow is not None:
         (tmp_path / "tensorflow.py").write_text(tensorflow)
         start = f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n"
-    code = f"{start}import tfrankmetrics as tfr\n{code}"
+    code = f"{start}import tfrankmetrics as trm\n{code}"
     return subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
 
 
@@ -103,7 +103,7 @@ def run_with(tmp_path, tensorflow, code):
     ids=["none", "too old", "broken"],
 )
 def test_a_missing_or_old_tensorflow_raises(tmp_path, tensorflow, message):
-    code = "tfr.NDCG(); tfr.EvaluateRows"  # without TensorFlow, a metric needs none
+    code = "trm.NDCG(); trm.EvaluateRows"  # without TensorFlow, a metric needs none
     process = run_with(tmp_path, tensorflow, code)
     assert process.returncode != 0
     assert re.search(message, process.stderr), process.stderr
@@ -121,28 +121,28 @@ def test_arrays_and_tables_need_no_tensorflow(tmp_path):
 WITHOUT_TENSORFLOW = """
 import copy, pickle
 lists = [[1, 0, 1]], [[3.0, 2.0, 1.0]]
-hits = tfr.MeanAveragePrecision(k=2, denominator="hits")
-assert tfr.evaluate(*lists, [hits]) == {"map@2": 1.0}
-assert tfr.evaluate([[5, 7]], [[5, 6]], ["recall@2"], inputs="ids") == {"recall@2": 0.5}
+hits = trm.MeanAveragePrecision(k=2, denominator="hits")
+assert trm.evaluate(*lists, [hits]) == {"map@2": 1.0}
+assert trm.evaluate([[5, 7]], [[5, 6]], ["recall@2"], inputs="ids") == {"recall@2": 0.5}
 scores = [[3.0, 2.0, 1.0]]
-assert tfr.evaluate([[1]], scores, ["mrr"], inputs="catalog") == {"mrr": 0.5}
-assert tfr.evaluate_rows([1, 1], [0, 1], [0.2, 0.1], ["mrr"]) == {"mrr": 0.5}
+assert trm.evaluate([[1]], scores, ["mrr"], inputs="catalog") == {"mrr": 0.5}
+assert trm.evaluate_rows([1, 1], [0, 1], [0.2, 0.1], ["mrr"]) == {"mrr": 0.5}
 run = {"q": {"a": 1.0, "b": 0.5}}
-values = tfr.evaluate_run({"q": {"b": 1}}, run, ["mrr"], per_query=True)
+values = trm.evaluate_run({"q": {"b": 1}}, run, ["mrr"], per_query=True)
 assert values["mrr"] == [0.5]
-tfr.compare({"one": values, "other": values}, resamples=10)
+trm.compare({"one": values, "other": values}, resamples=10)
 vectors = [[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]]
-assert tfr.evaluate_retrieval(vectors[:2], vectors, [0, 2], ["mrr"]) == {"mrr": 0.75}
+assert trm.evaluate_retrieval(vectors[:2], vectors, [0, 2], ["mrr"]) == {"mrr": 0.75}
 towers = {"query_tower": lambda x: 2 * x["a"], "candidate_tower": lambda x: x + 1}
-found = tfr.evaluate_retrieval({"a": vectors[:2]}, vectors, [0, 2], ["mrr"], **towers)
+found = trm.evaluate_retrieval({"a": vectors[:2]}, vectors, [0, 2], ["mrr"], **towers)
 assert found == {"mrr": 0.75}
 score = lambda queries, candidates: queries @ candidates.T + 1
-found = tfr.evaluate_retrieval(vectors[:2], vectors, [0, 2], ["mrr"], score=score)
+found = trm.evaluate_retrieval(vectors[:2], vectors, [0, 2], ["mrr"], score=score)
 assert found == {"mrr": 0.75}
 for again in (copy.deepcopy(hits), pickle.loads(pickle.dumps(hits))):
-    assert isinstance(again, tfr.MeanAveragePrecision)
+    assert isinstance(again, trm.MeanAveragePrecision)
     assert (again.k, again.denominator, again.name) == (2, "hits", "map@2")
-calls = [lambda: tfr.EvaluateRows]
+calls = [lambda: trm.EvaluateRows]
 calls += [lambda: __import__("tfrankmetrics", fromlist=["EvaluateRows"])]
 for call in calls:
     try:
@@ -152,11 +152,11 @@ for call in calls:
     else:
         raise AssertionError(call)
 import inspect
-assert not hasattr(tfr, "EvaluateRows")
-assert {"evaluate", "NDCG"} <= {name for name, _ in inspect.getmembers(tfr)}
+assert not hasattr(trm, "EvaluateRows")
+assert {"evaluate", "NDCG"} <= {name for name, _ in inspect.getmembers(trm)}
 names = {}
 exec("from tfrankmetrics import *", names)
-assert names.keys() - {"__builtins__"} == {*tfr.__all__}
+assert names.keys() - {"__builtins__"} == {*trm.__all__}
 assert names["evaluate"](*lists, [hits]) == {"map@2": 1.0}
 assert "tensorflow" not in {name for name, module in sys.modules.items() if module}
 """

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from keras_backend import results
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 RNG = np.random.default_rng(0)
-INVERSE = tfr.inverse_propensity([900, 50, 5, 1, 0, 300], num_examples=1000)
+INVERSE = trm.inverse_propensity([900, 50, 5, 1, 0, 300], num_examples=1000)
 RELEVANT = RNG.random((40, 6)) < 0.3
 RELEVANT[3] = False
 SCORES = RNG.random(RELEVANT.shape)
@@ -18,17 +18,17 @@ SCORES = RNG.random(RELEVANT.shape)
 def test_all_formats_and_separate_cutoffs_give_the_same_values():
     names = ["psp@1", "psp@3", "psndcg@3", "psp", "ndcg@2"]
     skip = {"empty": "skip"}  # ids cannot tell an empty list from padding
-    expected = tfr.evaluate(RELEVANT * INVERSE, SCORES, names, **skip)
+    expected = trm.evaluate(RELEVANT * INVERSE, SCORES, names, **skip)
     rows = np.repeat(np.arange(40), 6), (RELEVANT * INVERSE).ravel(), SCORES.ravel()
-    assert tfr.evaluate_rows(*rows, names, **skip) == pytest.approx(expected, rel=1e-14)
+    assert trm.evaluate_rows(*rows, names, **skip) == pytest.approx(expected, rel=1e-14)
     ids = np.where(RELEVANT, np.arange(6), -1)
     y_true = {"ids": ids, "relevance": RELEVANT * INVERSE}
-    catalog = tfr.evaluate(y_true, SCORES, names, inputs="catalog", **skip)
+    catalog = trm.evaluate(y_true, SCORES, names, inputs="catalog", **skip)
     assert catalog == pytest.approx(expected, rel=1e-14)
     recommended = np.argsort(-SCORES, axis=1)
-    of_ids = tfr.evaluate(y_true, recommended, names, inputs="ids", **skip)
+    of_ids = trm.evaluate(y_true, recommended, names, inputs="ids", **skip)
     assert of_ids == pytest.approx(expected, rel=1e-14)
-    together = tfr.RankingMetrics(names, dtype="float64", **skip)
+    together = trm.RankingMetrics(names, dtype="float64", **skip)
     for part in (slice(0, 7), slice(7, None)):
         together.update_state((RELEVANT * INVERSE)[part], SCORES[part])
     assert results(together) == pytest.approx(expected, rel=1e-14)
@@ -38,9 +38,9 @@ def test_inverse_propensity():
     """By hand for one frequency: C = (log(1000) - 1) * 2.5^0.55."""
     c = (math.log(1000) - 1) * 2.5**0.55
     expected = 1 + c / 101.5**0.55
-    assert tfr.inverse_propensity(100, 1000) == pytest.approx(expected)
-    assert (np.diff(tfr.inverse_propensity([0, 1, 10, 999], 1000)) < 0).all()
-    wikipedia = tfr.inverse_propensity([5], 1000, a=0.5, b=0.4)
+    assert trm.inverse_propensity(100, 1000) == pytest.approx(expected)
+    assert (np.diff(trm.inverse_propensity([0, 1, 10, 999], 1000)) < 0).all()
+    wikipedia = trm.inverse_propensity([5], 1000, a=0.5, b=0.4)
     assert wikipedia == pytest.approx(1 + (math.log(1000) - 1) * math.sqrt(1.4 / 5.4))
 
 
@@ -65,4 +65,4 @@ def test_inverse_propensity():
 )
 def test_invalid_arguments_raise(arguments, message):
     with pytest.raises(ValueError, match=message):
-        tfr.inverse_propensity(*arguments)
+        trm.inverse_propensity(*arguments)

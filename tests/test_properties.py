@@ -29,7 +29,7 @@ from helpers import (
 from hypothesis import example, given
 from hypothesis.extra import numpy as hnp
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 pytestmark = [
     pytest.mark.usefixtures("run_eagerly"),
@@ -63,7 +63,7 @@ def evaluate(
     if np.isin(labels, (-1, 1)).all():  # without a mask these are an error
         options = {"mask": labels >= 0} | options
     for metrics, y_true in zip(metrics_by_kind, labels_by_kind(labels)):
-        values |= tfr.evaluate(y_true, scores, metrics, per_query=per_query, **options)
+        values |= trm.evaluate(y_true, scores, metrics, per_query=per_query, **options)
     return values
 
 
@@ -226,7 +226,7 @@ def test_batch_size_does_not_matter(batch, size):
     if (labels < 0).all():
         return
     for metrics, y_true in zip(OBJECTS_WITHOUT_FLOAT_OPTIONS, labels_by_kind(labels)):
-        whole, parts = (tfr.RankingMetrics(metrics) for _ in range(2))
+        whole, parts = (trm.RankingMetrics(metrics) for _ in range(2))
         whole.update_state(y_true, scores)
         for start in range(0, len(labels), size):
             part = slice(start, start + size)

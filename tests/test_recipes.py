@@ -5,7 +5,7 @@ import pytest
 import tensorflow as tf
 from helpers import results
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 RNG = np.random.default_rng(0)
 FEATURES = RNG.normal(size=(24, 6, 3)).astype("float32")
@@ -23,7 +23,7 @@ class Training:
         )
         self.optimizer = tf.keras.optimizers.Adam(0.1)
         self.optimizer.build(self.model.trainable_variables)
-        self.metric = tfr.RankingMetrics(NAMES, dtype="float64")
+        self.metric = trm.RankingMetrics(NAMES, dtype="float64")
         dataset = tf.data.Dataset.from_tensor_slices((FEATURES, LABELS))
         self.batches = iter(dataset.shuffle(24, seed=1).batch(4))
         self.checkpoint = tf.train.Checkpoint(

@@ -20,7 +20,7 @@ from helpers import (
     update_function,
 )
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 NAMES = ["ndcg@10", "hit_rate@10", "mrr@5", "recall@3"]
 
@@ -29,9 +29,9 @@ def test_a_query_with_ids_counts_whatever_was_retrieved():
     """Its value is 0, whether ids have the grade 0 or all items are excluded."""
     for relevance, scores in itertools.product((0, 1), ([1.0, -np.inf], [-np.inf] * 2)):
         y_true = {"ids": [[1]], "relevance": [[relevance]]}
-        found = tfr.evaluate(y_true, [scores], ["mrr", "ndcg"], inputs="catalog")
+        found = trm.evaluate(y_true, [scores], ["mrr", "ndcg"], inputs="catalog")
         assert found == {"mrr": 0.0, "ndcg": 0.0}
-    padding = tfr.evaluate([[-1]], [[1.0, 2.0]], ["mrr"], inputs="catalog")
+    padding = trm.evaluate([[-1]], [[1.0, 2.0]], ["mrr"], inputs="catalog")
     assert math.isnan(padding["mrr"])
 
 
@@ -40,11 +40,11 @@ def test_seen_items_are_excluded_by_ids_or_by_scores():
     scores = rng.normal(size=(5, 12)).astype("f4")
     relevant, seen = rng.integers(0, 12, (5, 1)), rng.integers(-1, 12, (5, 3))
     seen = np.where(seen == relevant, -1, seen)
-    expected = tfr.evaluate(
+    expected = trm.evaluate(
         {"ids": relevant, "exclude": seen}, scores, NAMES, inputs="catalog"
     )
-    with_seen = tfr.evaluate(relevant, scores, NAMES, inputs="catalog")
-    by_dict = tfr.RankingMetrics(NAMES, inputs="catalog")
+    with_seen = trm.evaluate(relevant, scores, NAMES, inputs="catalog")
+    by_dict = trm.RankingMetrics(NAMES, inputs="catalog")
 
     @tf.function
     def update(ids, exclude, scores):
@@ -54,7 +54,7 @@ def test_seen_items_are_excluded_by_ids_or_by_scores():
     assert_same(by_dict.result(), expected)
     for row, items in zip(scores, seen):
         row[items[items >= 0]] = -np.inf
-    by_model = tfr.evaluate(relevant, scores, NAMES, inputs="catalog")
+    by_model = trm.evaluate(relevant, scores, NAMES, inputs="catalog")
     assert by_model == expected
     assert with_seen != expected
 
@@ -79,10 +79,10 @@ def test_eager_graph_and_xla_agree(relevant, names, way):
         for name in ("ndcg", "mrr", "auc")
         for ties in ("stable", "best")
     ]
-    metric = tfr.RankingMetrics(metrics, inputs="catalog")
+    metric = trm.RankingMetrics(metrics, inputs="catalog")
     run_as(way, update_function(metric))(tf.constant(ids), tf.constant(scores))
     with run_eagerly():
-        eager = tfr.evaluate(ids, scores, metrics, inputs="catalog")
+        eager = trm.evaluate(ids, scores, metrics, inputs="catalog")
     assert results(metric) == pytest.approx(eager, rel=1e-6)
 
 
@@ -91,7 +91,7 @@ def test_query_and_step_weights():
     ids = [[0, 0], [0, 0]]
 
     def weighted(weights):
-        (value,) = tfr.evaluate(
+        (value,) = trm.evaluate(
             ids, scores, ["mrr"], inputs="catalog", sample_weight=weights
         ).values()
         return value
@@ -99,7 +99,7 @@ def test_query_and_step_weights():
     assert weighted(None) == weighted([5, 5]) == pytest.approx((1 + 1 / 3) / 2)
     assert weighted([[1, 3], [1, 3]]) == pytest.approx((1 + 3 * 1 / 3) / 4)
     assert weighted([[2], [1]]) == pytest.approx((1 + 1 / 3) / 2)
-    by_query = tfr.evaluate(
+    by_query = trm.evaluate(
         [[1], [2]], [[1, 3], [3, 2]], ["mrr"], inputs="ids", sample_weight=[3, 1]
     )
     assert by_query["mrr"] == pytest.approx((3 * 1 + 1 * 1 / 2) / 4)
@@ -158,19 +158,19 @@ CATALOGUE = {"inputs": "catalog", "y_true": [1], "y_pred": [[0.1, 0.2, 0.3]]}
         ({**CATALOGUE, "duplicates": "all"}, "is for inputs='ids'", "'catalog'"),
         ({**IDS, "duplicates": "none"}, "'first', 'all'", "'none'"),
         ({**IDS, "inputs": "id"}, "'labels', 'ids', 'catalog'", "'id'"),
-        ({**IDS, "metrics": [tfr.NDCG(inputs="catalog")]}, "read the same data", "catalog"),
+        ({**IDS, "metrics": [trm.NDCG(inputs="catalog")]}, "read the same data", "catalog"),
     ],
 )  # fmt: skip
 def test_invalid_arguments_raise(arguments, rule, received):
     with pytest.raises(ValueError, match="Received") as error:
-        tfr.evaluate(**{"metrics": ["ndcg@2", "mrr"], **arguments})
+        trm.evaluate(**{"metrics": ["ndcg@2", "mrr"], **arguments})
     assert rule in str(error.value)
     assert received in str(error.value)
 
 
 def test_ids_in_columns_sets_and_tensors():
     relevant, recommended = [["a", "b"], ["c"]], [["b", "x"], ["y", "c"]]
-    expected = tfr.evaluate(relevant, recommended, NAMES, inputs="ids")
+    expected = trm.evaluate(relevant, recommended, NAMES, inputs="ids")
     numbers = [[1, 2], [3]], [[2, 8], [9, 3]]
     for ids, listed in (
         (pandas.Series(relevant), pandas.Series(recommended)),
@@ -183,28 +183,28 @@ def test_ids_in_columns_sets_and_tensors():
         (tf.ragged.constant(numbers[0]), tf.constant(numbers[1])),
         ([set(row) for row in numbers[0]], numbers[1]),
     ):
-        assert tfr.evaluate(ids, listed, NAMES, inputs="ids") == expected
+        assert trm.evaluate(ids, listed, NAMES, inputs="ids") == expected
 
 
 def test_ids_may_be_of_any_hashable_type():
     first, second = uuid.UUID(int=1), uuid.UUID(int=2)
-    values = tfr.evaluate([[first]], [[second, first]], ["mrr"], inputs="ids")
+    values = trm.evaluate([[first]], [[second, first]], ["mrr"], inputs="ids")
     assert values == {"mrr": 1 / 2}
 
 
 @pytest.mark.parametrize("relevant", [[["a"]], tf.constant([["a"]])])
 def test_keras_metrics_take_ids_that_are_integers(relevant):
     """A graph could not number other ids."""
-    metric = tfr.MeanReciprocalRank(inputs="ids")
+    metric = trm.MeanReciprocalRank(inputs="ids")
     with pytest.raises(ValueError, match="must hold"):
         metric.update_state(relevant, relevant)
 
 
 def test_ids_of_one_query_and_one_id_for_each_query():
-    one = tfr.evaluate([1, 2], [2, 3, 4], ["recall@3"], inputs="ids")
+    one = trm.evaluate([1, 2], [2, 3, 4], ["recall@3"], inputs="ids")
     assert one == {"recall@3": 1 / 2}
     recommended = [[2, 3, 1], [2, 3, 1]]
-    two = tfr.evaluate([1, 2], recommended, ["mrr"], inputs="ids", per_query=True)
+    two = trm.evaluate([1, 2], recommended, ["mrr"], inputs="ids", per_query=True)
     assert two["mrr"].tolist() == [1 / 3, 1]
 
 
@@ -215,7 +215,7 @@ IDS_OR_SCORES = [("ids", [[1, 2, 0]]), ("catalog", [[1.0, 3.0, 2.0]])]
 def test_items_with_a_negative_grade_are_not_relevant(inputs, y_pred):
     """The items 1, 2 and 0 are ranked in this order."""
     y_true = {"ids": [[1, 2]], "relevance": [[-2, 1]]}
-    values = tfr.evaluate(y_true, y_pred, ["mrr", "dcg@1", "recall@2"], inputs=inputs)
+    values = trm.evaluate(y_true, y_pred, ["mrr", "dcg@1", "recall@2"], inputs=inputs)
     assert values == {"mrr": 1 / 2, "dcg@1": 0, "recall@2": 1}
 
 
@@ -227,7 +227,7 @@ def test_two_relevant_ids_in_a_graph_that_knows_all_sizes(
     inputs, y_pred, relevant, dcg, recall
 ):
     """A repeated one counts once. The ranks are 1, and 3 with the discount 1 / 2."""
-    metric = tfr.RankingMetrics(["dcg", "recall@2"], inputs=inputs)
+    metric = trm.RankingMetrics(["dcg", "recall@2"], inputs=inputs)
     tf.function(update_function(metric))(tf.constant([relevant]), tf.constant(y_pred))
     assert results(metric) == {"dcg": dcg, "recall@2": recall}
 
@@ -240,15 +240,15 @@ def test_catalogs_as_small_as_a_list_of_ids():
         ([[1]], [[0.1, 0.2]], 1),
         ([[0]], [[0.1]], 1),
     ):
-        values = tfr.evaluate(ids, scores, ["recall@1"], inputs="catalog")
+        values = trm.evaluate(ids, scores, ["recall@1"], inputs="catalog")
         assert values == {"recall@1": recall}
     # Steps of a sequence, with a weight for the sequence, and a batch without queries.
-    values = tfr.evaluate(
+    values = trm.evaluate(
         [[0, -1]], [[[0.1], [0.2]]], ["mrr"], inputs="catalog", sample_weight=[2.0]
     )
     assert values == {"mrr": 1}
     none = np.zeros((0, 1), int), np.zeros((0, 3))
-    assert np.isnan(tfr.evaluate(*none, ["mrr"], inputs="catalog")["mrr"])
+    assert np.isnan(trm.evaluate(*none, ["mrr"], inputs="catalog")["mrr"])
 
 
 TEN_SCORES = [[2.0, 3.0, 0.0, 1.0, *[0.0] * 6]]
@@ -273,7 +273,7 @@ def test_queries_that_do_not_fit_in_memory_at_once(inputs, y_pred, megabytes):
         y_true = np.eye(10)[y_true].sum(axis=1)
     y_pred = np.array(y_pred * len(y_true))
     tracemalloc.start()
-    values = tfr.evaluate(y_true, y_pred, ["mrr"], inputs=inputs, per_query=True)
+    values = trm.evaluate(y_true, y_pred, ["mrr"], inputs=inputs, per_query=True)
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert values["mrr"].tolist() == [1, 1 / 2, 1, 1 / 3, 1] * number
@@ -284,7 +284,7 @@ def test_excluded_items_are_removed_unless_relevant():
     scores = [[0.5, 0.9, 0.1, 0.7]]
     for ids in ({"ids": [[0]]}, {"ids": [[0, 3]], "relevance": [[1, 0]]}):
         query = {**ids, "exclude": [[3]]}
-        auc = tfr.evaluate(query, scores, ["auc"], inputs="catalog")["auc"]
+        auc = trm.evaluate(query, scores, ["auc"], inputs="catalog")["auc"]
         assert auc == 1 / 2  # above item 2, below item 1
 
 
@@ -295,11 +295,11 @@ def test_ranks_in_catalogs_of_any_size(size):
     scores[2, :200] = scores[2, 100]  # 200 tied items at the top
     scores[3, -3:] = np.nan, -np.inf, np.nan
     relevant = [0, size - 1, 100, size - 1]
-    values = tfr.evaluate(
+    values = trm.evaluate(
         relevant, scores, ["arp"], inputs="catalog", average="macro", per_query=True
     )
     assert values["arp"].tolist() == [1, size, 100.5, size - 1.5]
-    hits = tfr.evaluate(
+    hits = trm.evaluate(
         relevant, scores, ["hit_rate@100"], inputs="catalog", per_query=True
     )
     assert hits["hit_rate@100"] == pytest.approx([1, 0, 0.5, 0], rel=1e-12)
@@ -310,9 +310,9 @@ def test_ranks_in_catalogs_of_any_size(size):
 def test_nan_ranks_below_the_lowest_number(relevant, dtype):
     lowest = np.finfo(dtype).min
     scores = np.array([[lowest, np.nan, -np.inf]], dtype)
-    values = tfr.evaluate(relevant, scores, ["mrr", "auc"], inputs="catalog")
+    values = trm.evaluate(relevant, scores, ["mrr", "auc"], inputs="catalog")
     assert values == {"mrr": 1, "auc": 1}
-    assert tfr.evaluate([[1, 0, 0]], scores, ["mrr", "auc"]) == values
+    assert trm.evaluate([[1, 0, 0]], scores, ["mrr", "auc"]) == values
 
 
 def test_catalogs_with_many_relevant_items_need_little_memory():
@@ -320,7 +320,7 @@ def test_catalogs_with_many_relevant_items_need_little_memory():
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     scores = np.random.default_rng(0).normal(size=(16, 20_000)).astype("f4")
     relevant = np.argsort(scores, axis=1)[:, -1000::2]
-    values = tfr.evaluate(relevant, scores, ["auc", "recall@1000"], inputs="catalog")
+    values = trm.evaluate(relevant, scores, ["auc", "recall@1000"], inputs="catalog")
     assert values["recall@1000"] == 1.0
     # Relevant items have ranks 2, 4, ... 1000, so i others are above the i-th one.
     above = np.arange(1, 501)
@@ -343,14 +343,14 @@ def test_catalogs_with_many_relevant_items_need_little_memory():
 )
 def test_invalid_ids_make_the_result_nan(inputs, y_true, y_pred):
     # Graphs do not check values, so invalid values show up in the result.
-    metric = tfr.MeanReciprocalRank(inputs=inputs)
+    metric = trm.MeanReciprocalRank(inputs=inputs)
     tf.function(update_function(metric))(
         {name: np.array(ids) for name, ids in y_true.items()}
         if isinstance(y_true, dict)
         else np.array(y_true),
         np.array(y_pred),
     )
-    with pytest.warns(tfr.RankingWarning, match="is NaN, since an update received"):
+    with pytest.warns(trm.RankingWarning, match="is NaN, since an update received"):
         assert np.isnan(metric.result())
     if inputs == "catalog":
         with pytest.raises(ValueError, match="Ids must be positions in the catalog"):
@@ -359,8 +359,8 @@ def test_invalid_ids_make_the_result_nan(inputs, y_true, y_pred):
 
 def test_text_in_tensors():
     relevant, recommended = [["thé"], ["b"]], [["café", "thé"], ["b", "c"]]
-    expected = tfr.evaluate(relevant, recommended, ["mrr"], inputs="ids")
+    expected = trm.evaluate(relevant, recommended, ["mrr"], inputs="ids")
     assert expected == {"mrr": 3 / 4}
     for make in (tf.constant, tf.ragged.constant):
         data = make(relevant), make(recommended)
-        assert tfr.evaluate(*data, ["mrr"], inputs="ids") == expected
+        assert trm.evaluate(*data, ["mrr"], inputs="ids") == expected

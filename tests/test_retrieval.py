@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 from cases import METRICS
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 QUERIES = [[1.0, 0.0], [0.0, 1.0], [1.0, 1.0]]
 CANDIDATES = [[0.9, 0.1], [0.2, 0.8], [0.5, 0.6], [0.3, 0.3]]
@@ -108,7 +108,7 @@ def check_random_catalog(seed, kind):
         names.append("mean_popularity@3")
         options["popularity"] = rng.uniform(0.1, 1, number)
     options |= {"per_query": True, "ties": ties}
-    expected = tfr.evaluate(truth, scores, names, inputs="catalog", **options)
+    expected = trm.evaluate(truth, scores, names, inputs="catalog", **options)
     size = int(rng.choice([*((1, 7) if number < 100 else (60, 70)), 333, 65_536]))
     sizes = {"batch_size": int(rng.choice([1, 3, 256])), "chunk_size": size, **score}
     vectors = IN_LIBRARY.get(kind, np.asarray)
@@ -116,13 +116,13 @@ def check_random_catalog(seed, kind):
     if kind == "dataset":
         dataset = tf.data.Dataset.from_tensor_slices(candidates).batch(size)
         given = queries, dataset
-    found = tfr.evaluate_retrieval(*given, truth, names, **options, **sizes)
+    found = trm.evaluate_retrieval(*given, truth, names, **options, **sizes)
     for name, values in expected.items():
         message = f"{seed} {kind} {name} {queries.dtype} {ties} {sizes}"
         np.testing.assert_allclose(found[name], values, rtol=1e-12, err_msg=message)
 
     k, exclude = int(rng.choice([1, 3, 10, number + 1])), truth.get("exclude")
-    best = tfr.retrieve(*given, k, exclude=exclude, **sizes)
+    best = trm.retrieve(*given, k, exclude=exclude, **sizes)
     for query, of_query in enumerate(scores):
         keys = [
             (bool(np.isnan(score)), 0 if np.isnan(score) else -score, place)
@@ -159,11 +159,11 @@ def test_many_random_catalogs():
 
 def test_metrics_may_break_ties_in_different_ways():
     metrics = [
-        tfr.MeanReciprocalRank(ties=ties, name=ties)
+        trm.MeanReciprocalRank(ties=ties, name=ties)
         for ties in ("expected", "stable", "best", "worst")
     ]
     same = [[1.0, 0.0]] * 4
-    found = tfr.evaluate_retrieval(QUERIES[:1], same, [2], metrics)
+    found = trm.evaluate_retrieval(QUERIES[:1], same, [2], metrics)
     fixed = {"expected": (1 + 1 / 2 + 1 / 3 + 1 / 4) / 4, "stable": 1 / 3}
     assert found == {**fixed, "best": 1, "worst": 1 / 4}
 
@@ -188,7 +188,7 @@ def test_an_item_is_tied_with_its_copies(number, dtype, scorer):
     queries = tf.cast(rng.normal(size=(40, 64)), dtype)
     candidates = tf.cast(np.tile(rng.normal(size=(1, 64)), (number, 1)), dtype)
     relevant = rng.integers(0, number, 40)
-    found = tfr.evaluate_retrieval(
+    found = trm.evaluate_retrieval(
         queries,
         candidates,
         relevant,
@@ -219,9 +219,9 @@ def test_another_first_product_does_not_change_a_rank():
     candidates = np.tile(candidates, (60, 1))
     score = ShiftedOnFewItems()
     arguments = queries, candidates, np.arange(5), ["arp", "mrr@10"]
-    shifted = tfr.evaluate_retrieval(*arguments, score=score, chunk_size=320)
+    shifted = trm.evaluate_retrieval(*arguments, score=score, chunk_size=320)
     assert score.calls == 3  # the relevant items, and all candidates twice
-    assert shifted == tfr.evaluate_retrieval(*arguments, chunk_size=320)
+    assert shifted == trm.evaluate_retrieval(*arguments, chunk_size=320)
 
 
 def minus_squared_distance(queries, candidates):
@@ -244,7 +244,7 @@ def test_scores_near_zero_may_differ_by_rounding(start):
     """The distance of an item from itself is 0, and its terms are about 1,000."""
     vectors = 10 * np.random.default_rng(0).normal(size=(800, 8)).astype("float32")
     score, relevant = ShiftedNearZero(), np.arange(start, start + 5)
-    shifted = tfr.evaluate_retrieval(
+    shifted = trm.evaluate_retrieval(
         vectors[relevant], vectors, relevant, ["mrr"], score=score, chunk_size=400
     )
     # The relevant items, the two chunks, one item between copies of it, the chunks.
@@ -259,9 +259,9 @@ def test_integer_products_that_overflow_raise(dtype, largest):
     vectors = np.array([[1, 1], [largest, 1]], dtype)
     for candidates in (vectors, vectors[::-1], tf.constant(vectors)):
         with pytest.raises(ValueError, match=r"below 2\^63.* Cast them to float64"):
-            tfr.evaluate_retrieval(vectors, candidates, [0, 1], ["mrr"])
+            trm.evaluate_retrieval(vectors, candidates, [0, 1], ["mrr"])
     small = np.array([[2**30, 1], [1, 1]], "int64")
-    assert tfr.evaluate_retrieval(small, small, [0, 1], ["mrr"]) == {"mrr": 3 / 4}
+    assert trm.evaluate_retrieval(small, small, [0, 1], ["mrr"]) == {"mrr": 3 / 4}
 
 
 def test_a_dataset_that_changes_its_order_is_refused():
@@ -275,7 +275,7 @@ def test_a_dataset_that_changes_its_order_is_refused():
     shuffled = tf.data.Dataset.from_generator(in_any_order, output_signature=spec)
     queries = candidates[:20]
     with pytest.raises(ValueError, match="in the same order each time"):
-        tfr.evaluate_retrieval(queries, shuffled.batch(50), np.arange(20), ["mrr"])
+        trm.evaluate_retrieval(queries, shuffled.batch(50), np.arange(20), ["mrr"])
 
 
 @pytest.mark.parametrize("reshuffle", [True, False])
@@ -289,11 +289,11 @@ def test_a_shuffled_dataset_is_refused(reshuffle):
     with pytest.raises(
         ValueError, match=r"row for each query must .* with shuffle\(\)"
     ):
-        tfr.evaluate_retrieval(shuffled, vectors, ids, ["mrr"])
+        trm.evaluate_retrieval(shuffled, vectors, ids, ["mrr"])
     with pytest.raises(
         ValueError, match=r"positions of candidates must .* with shuffle"
     ):
-        tfr.evaluate_retrieval(vectors, shuffled, ids, ["mrr"])
+        trm.evaluate_retrieval(vectors, shuffled, ids, ["mrr"])
 
 
 def test_a_score_that_reads_other_candidates_is_refused():
@@ -304,7 +304,7 @@ def test_a_score_that_reads_other_candidates_is_refused():
         return tf.nn.softmax(tf.matmul(queries, candidates, transpose_b=True))
 
     with pytest.raises(ValueError, match="as a softmax over the candidates does"):
-        tfr.evaluate_retrieval(
+        trm.evaluate_retrieval(
             queries, candidates, np.arange(40), ["mrr"], score=softmax, chunk_size=64
         )
 
@@ -320,7 +320,7 @@ def test_copies_are_tied_when_towers_make_the_vectors(dtype):
         candidates,
         tf.data.Dataset.from_tensor_slices(candidates).batch(300),
     ):
-        found = tfr.evaluate_retrieval(
+        found = trm.evaluate_retrieval(
             queries,
             given,
             [0] * 40,
@@ -334,17 +334,17 @@ def test_copies_are_tied_when_towers_make_the_vectors(dtype):
 
 def test_labels_in_place_of_positions_are_a_warning():
     labels = np.random.default_rng(0).integers(0, 4, (len(QUERIES), len(CANDIDATES)))
-    with pytest.warns(tfr.RankingWarning, match="probably labels") as caught:
-        tfr.evaluate_retrieval(QUERIES, CANDIDATES, labels, ["mrr"])
+    with pytest.warns(trm.RankingWarning, match="probably labels") as caught:
+        trm.evaluate_retrieval(QUERIES, CANDIDATES, labels, ["mrr"])
     assert caught[0].filename == __file__
     padded = np.where(labels > 1, -1, labels)
     with pytest.raises(ValueError, match="not a 0 or 1 for each candidate"):
-        tfr.evaluate_retrieval(QUERIES, CANDIDATES, padded, ["mrr"])
+        trm.evaluate_retrieval(QUERIES, CANDIDATES, padded, ["mrr"])
 
 
 def test_padded_positions_as_wide_as_the_catalog_are_no_labels():
     relevant = [[0, -1, -1, -1], [1, 0, -1, -1], [-1, -1, -1, -1]]
-    found = tfr.evaluate_retrieval(
+    found = trm.evaluate_retrieval(
         QUERIES, CANDIDATES, relevant, ["recall@1"], per_query=True
     )
     assert found["recall@1"][:2].tolist() == [1.0, 0.5]
@@ -355,7 +355,7 @@ def test_towers_of_another_model_are_a_warning():
     for tower in towers:
         tower(tf.range(3))
     ids = np.arange(9)
-    callback = tfr.EvaluateRetrieval(
+    callback = trm.EvaluateRetrieval(
         ids, ids, ids, ["mrr"], query_tower=towers[0], candidate_tower=towers[1]
     )
     for embedding, expected in ((tf.keras.layers.Embedding(9, 4), 1), (towers[0], 0)):
@@ -364,7 +364,7 @@ def test_towers_of_another_model_are_a_warning():
         loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         model.compile("sgd", loss)
         with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always", tfr.RankingWarning)
+            warnings.simplefilter("always", trm.RankingWarning)
             model.fit(ids, ids, verbose=0, callbacks=[callback])
         of_towers = [
             w for w in caught if "without any of its weights" in str(w.message)
@@ -387,15 +387,15 @@ def test_mistakes_of_the_callback_raise_before_the_training(arguments, message):
     given = {"queries": QUERIES, "candidates": CANDIDATES, "relevant": RELEVANT}
     given |= {"metrics": ["mrr"], "score": tf.matmul, **arguments}
     with pytest.raises(ValueError, match=message):
-        tfr.EvaluateRetrieval(**given)
+        trm.EvaluateRetrieval(**given)
 
 
 def test_the_dropout_of_a_tower_is_off():
     tower = tf.keras.Sequential([tf.keras.layers.Dropout(0.9)])
     vectors = np.random.default_rng(0).normal(size=(50, 16)).astype("float32")
     others = vectors, np.arange(50), ["arp", "mrr"]
-    found = tfr.evaluate_retrieval(vectors, *others, query_tower=tower)
-    assert found == tfr.evaluate_retrieval(vectors, *others)
+    found = trm.evaluate_retrieval(vectors, *others, query_tower=tower)
+    assert found == trm.evaluate_retrieval(vectors, *others)
 
 
 def test_a_tower_may_take_a_dict_and_read_a_dataset():
@@ -406,10 +406,10 @@ def test_a_tower_may_take_a_dict_and_read_a_dataset():
 
     vectors = tower({name: tf.constant(each) for name, each in features.items()})
     queries, relevant = [[1.0, 0.5], [-1.0, 1.0]], [1, 2]
-    expected = tfr.evaluate_retrieval(queries, vectors, relevant, ["arp"])
+    expected = trm.evaluate_retrieval(queries, vectors, relevant, ["arp"])
     dataset = tf.data.Dataset.from_tensor_slices(features).batch(4)
     for candidates in (features, dataset):
-        found = tfr.evaluate_retrieval(
+        found = trm.evaluate_retrieval(
             queries, candidates, relevant, ["arp"], candidate_tower=tower
         )
         assert found == expected
@@ -430,7 +430,7 @@ def test_functions_receive_arrays_of_the_library_of_their_inputs(library):
         )
 
     vectors = IN_LIBRARY.get(library, np.asarray)(np.eye(3))
-    found = tfr.evaluate_retrieval(
+    found = trm.evaluate_retrieval(
         vectors, vectors, range(3), ["mrr"], query_tower=doubled, score=product
     )
     assert found == {"mrr": 1.0}
@@ -446,7 +446,7 @@ def test_errors_in_functions_name_them_and_their_inputs():
             ValueError,
             match=r"AttributeError from <function .*broken.* for numpy.ndarray",
         ) as raised:
-            tfr.evaluate_retrieval(
+            trm.evaluate_retrieval(
                 QUERIES, CANDIDATES, RELEVANT, ["mrr"], **{name: broken}
             )
         assert isinstance(raised.value.__cause__, AttributeError)
@@ -459,7 +459,7 @@ def test_one_large_candidate_takes_no_more_memory(dtype):
     for factor in (1, 1, 1e6):  # the first call loads modules
         candidates[0] *= factor
         tracemalloc.start()
-        tfr.evaluate_retrieval(queries, candidates, [range(500)] * 4, ["map"])
+        trm.evaluate_retrieval(queries, candidates, [range(500)] * 4, ["map"])
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
     assert peaks[2] < 1.5 * peaks[1]
@@ -469,32 +469,32 @@ def test_one_large_candidate_takes_no_more_memory(dtype):
 def test_ids_of_candidates(kind):
     ids = kind(["shoe", "hat", "tie", "sock"])
     arguments = QUERIES, CANDIDATES
-    found = tfr.evaluate_retrieval(
+    found = trm.evaluate_retrieval(
         *arguments,
         [["shoe"], ["tie", "hat"], ["sock"]],
         ["mrr", "ndcg@2"],
         candidate_ids=ids,
         exclude=[["hat"], [], ["shoe", "tie"]],
     )
-    assert found == tfr.evaluate_retrieval(
+    assert found == trm.evaluate_retrieval(
         *arguments, [[0], [2, 1], [3]], ["mrr", "ndcg@2"], exclude=[[1], [], [0, 2]]
     )
-    numbers = tfr.evaluate_retrieval(
+    numbers = trm.evaluate_retrieval(
         *arguments, [70, 50, 40], ["mrr"], candidate_ids=kind([70, 60, 50, 40])
     )
-    assert numbers == tfr.evaluate_retrieval(*arguments, RELEVANT, ["mrr"])
+    assert numbers == trm.evaluate_retrieval(*arguments, RELEVANT, ["mrr"])
 
 
 def test_weights_slices_and_numbers_of_queries():
     languages = ["de", "en", "de"]
     arguments = QUERIES, CANDIDATES, RELEVANT
     # By arithmetic: the ranks are 1, 2 and 4.
-    weighted = tfr.evaluate_retrieval(*arguments, ["mrr"], sample_weight=[1, 2, 1])
+    weighted = trm.evaluate_retrieval(*arguments, ["mrr"], sample_weight=[1, 2, 1])
     assert weighted == {"mrr": (1 + 2 / 2 + 1 / 4) / 4}
-    by = tfr.evaluate_retrieval(*arguments, ["mrr"], by={"language": languages})
+    by = trm.evaluate_retrieval(*arguments, ["mrr"], by={"language": languages})
     assert by.whole["mrr"] == pytest.approx((1 + 1 / 2 + 1 / 4) / 3)
     assert (by["de"]["mrr"], by["en"]["mrr"]) == ((1 + 1 / 4) / 2, 1 / 2)
-    counted = tfr.evaluate_retrieval(
+    counted = trm.evaluate_retrieval(
         QUERIES, CANDIDATES, [0, -1, 3], ["mrr"], num_queries=True
     )
     assert counted == {"mrr": (1 + 1 / 4) / 2, "num_queries": 2}
@@ -577,7 +577,7 @@ def test_mistakes(changes, message):
         **changes,
     }
     with pytest.raises((ValueError, TypeError), match=message):
-        tfr.evaluate_retrieval(**arguments)
+        trm.evaluate_retrieval(**arguments)
 
 
 def test_a_generator_that_does_not_start_again_is_refused():
@@ -587,16 +587,16 @@ def test_a_generator_that_does_not_start_again_is_refused():
     with pytest.raises(
         ValueError, match=r"4, and then 0. A generator must be restartable"
     ):
-        tfr.evaluate_retrieval(QUERIES, once, RELEVANT, ["mrr"])
+        trm.evaluate_retrieval(QUERIES, once, RELEVANT, ["mrr"])
 
 
 def test_empty_batches_and_rows():
     spec = tf.TensorSpec([None, 2], tf.float64)
     parts = [np.zeros((0, 2)), np.array(CANDIDATES), np.zeros((0, 2))]
     dataset = tf.data.Dataset.from_generator(lambda: iter(parts), output_signature=spec)
-    found = tfr.evaluate_retrieval(QUERIES, dataset, RELEVANT, ["mrr"])
-    assert found == tfr.evaluate_retrieval(QUERIES, CANDIDATES, RELEVANT, ["mrr"])
-    nothing = tfr.evaluate_retrieval(QUERIES, CANDIDATES, [[], [], []], ["mrr"])
+    found = trm.evaluate_retrieval(QUERIES, dataset, RELEVANT, ["mrr"])
+    assert found == trm.evaluate_retrieval(QUERIES, CANDIDATES, RELEVANT, ["mrr"])
+    nothing = trm.evaluate_retrieval(QUERIES, CANDIDATES, [[], [], []], ["mrr"])
     assert np.isnan(nothing["mrr"])
 
 
@@ -604,9 +604,9 @@ def test_vectors_of_two_dtypes():
     queries = tf.cast(QUERIES, tf.bfloat16)
     for dtype in ("float16", "float32", "float64", "int32"):
         candidates = tf.cast(4 * np.array(CANDIDATES), dtype)
-        found = tfr.evaluate_retrieval(queries, candidates, RELEVANT, ["arp"])
+        found = trm.evaluate_retrieval(queries, candidates, RELEVANT, ["arp"])
         scores = np.array(QUERIES) @ np.asarray(candidates, float).T
-        expected = tfr.evaluate(RELEVANT, scores, ["arp"], inputs="catalog")
+        expected = trm.evaluate(RELEVANT, scores, ["arp"], inputs="catalog")
         assert found == pytest.approx(expected)
 
 
@@ -618,13 +618,13 @@ def test_products_of_half_precision_keep_their_digits(dtype, score, of):
     dtype = tf.as_dtype(dtype).as_numpy_dtype
     vectors = [[1.0, 1.0]], [[1.0, 0.0], [1.0, 2**-12]]
     vectors = [of(np.array(each, dtype)) for each in vectors]
-    found = tfr.evaluate_retrieval(*vectors, [0], ["mrr"], score=score)
+    found = trm.evaluate_retrieval(*vectors, [0], ["mrr"], score=score)
     assert found == {"mrr": 0.5}
-    assert tfr.explain_retrieval(*vectors, [0], "mrr", score=score).value == 0.5
-    found = tfr.retrieve(*vectors, k=2, score=score)
+    assert trm.explain_retrieval(*vectors, [0], "mrr", score=score).value == 0.5
+    found = trm.retrieve(*vectors, k=2, score=score)
     assert found.ids.tolist() == [[1, 0]]
     assert found.scores.tolist() == [[1 + 2**-12, 1.0]]
-    callback = tfr.EvaluateRetrieval(
+    callback = trm.EvaluateRetrieval(
         *vectors, [0], ["mrr"], query_tower=lambda rows: rows, score=score
     )
     callback.set_params({"verbose": 0})
@@ -633,7 +633,7 @@ def test_products_of_half_precision_keep_their_digits(dtype, score, of):
 
 def test_products_of_float16_do_not_overflow():
     vectors = np.array([[60_000.0], [50_000.0]], "float16")
-    found = tfr.retrieve(vectors[:1], vectors, k=2).scores.astype(float)
+    found = trm.retrieve(vectors[:1], vectors, k=2).scores.astype(float)
     # 60,000 is a float16, and 50,000 is rounded to 49,984.
     np.testing.assert_allclose(found, [[60_000.0**2, 60_000.0 * 49_984]], rtol=2**-24)
 
@@ -641,14 +641,14 @@ def test_products_of_float16_do_not_overflow():
 def test_a_graph_is_refused():
     @tf.function
     def in_graph():
-        return tfr.evaluate_retrieval(QUERIES, CANDIDATES, RELEVANT, ["mrr"])
+        return trm.evaluate_retrieval(QUERIES, CANDIDATES, RELEVANT, ["mrr"])
 
     with pytest.raises(RuntimeError, match="must be called eagerly"):
         in_graph()
 
 
 def test_a_progress_bar(capsys):
-    tfr.evaluate_retrieval(QUERIES, CANDIDATES, RELEVANT, ["mrr"], verbose=True)
+    trm.evaluate_retrieval(QUERIES, CANDIDATES, RELEVANT, ["mrr"], verbose=True)
     assert capsys.readouterr().err.endswith("4 of 4 candidates\n")
 
 
@@ -677,7 +677,7 @@ def test_two_towers_stop_early_on_their_rank_among_all_items():
         shuffle=False,
         verbose=0,
         callbacks=[
-            tfr.EvaluateRetrieval(
+            trm.EvaluateRetrieval(
                 ids,
                 ids,
                 ids,
@@ -692,14 +692,14 @@ def test_two_towers_stop_early_on_their_rank_among_all_items():
     assert {"loss", "val_mrr", "val_arp/half:1"} <= set(history)
     assert len(history["val_arp"]) < 30
     vectors = model.users(ids), model.items(ids)
-    expected = tfr.evaluate_retrieval(*vectors, ids, ["mrr"])
+    expected = trm.evaluate_retrieval(*vectors, ids, ["mrr"])
     assert history["val_mrr"][-1] == pytest.approx(expected["mrr"], rel=1e-12)
 
 
 def test_repeated_positions_among_two_candidates_are_not_labels():
     """With so few candidates, [0, 0] is as likely an id that comes twice."""
     vectors = [[1.0, 0.0], [0.0, 1.0]]
-    found = tfr.evaluate_retrieval(vectors, vectors, [[0, 0], [1, 1]], ["mrr"])
+    found = trm.evaluate_retrieval(vectors, vectors, [[0, 0], [1, 1]], ["mrr"])
     assert found == {"mrr": 1.0}
 
 
@@ -719,7 +719,7 @@ def test_a_tower_is_compiled_once_and_is_freed():
     queries, candidates = np.eye(5, 8, dtype="float32"), np.eye(8, dtype="float32")
     towers = CountsTraces(), CountsTraces()
     for _ in range(3):
-        value = tfr.evaluate_retrieval(
+        value = trm.evaluate_retrieval(
             queries,
             candidates,
             range(5),
@@ -738,7 +738,7 @@ def test_a_tower_is_compiled_once_and_is_freed():
 def test_a_callback_with_towers_can_be_pickled():
     dense = tf.keras.Sequential([tf.keras.Input([8]), tf.keras.layers.Dense(3)])
     vectors = np.eye(8, dtype="float32")
-    callback = tfr.EvaluateRetrieval(
+    callback = trm.EvaluateRetrieval(
         vectors, vectors, range(8), ["mrr"], query_tower=dense, candidate_tower=dense
     )
     copy = pickle.loads(pickle.dumps(callback))
@@ -760,9 +760,9 @@ def test_products_that_overflow_are_an_error(library, dtype):
     if library == "tensorflow":
         queries, candidates = tf.constant(queries), tf.constant(candidates)
     with pytest.raises(ValueError, match=f"finite.*vectors of {dtype}, and a product"):
-        tfr.evaluate_retrieval(queries, candidates, relevant, ["recall@1"])
+        trm.evaluate_retrieval(queries, candidates, relevant, ["recall@1"])
     wide = (np.asarray(each, np.float64) for each in (queries, candidates))
-    assert tfr.evaluate_retrieval(*wide, relevant, ["recall@1"]) == {"recall@1": 1.0}
+    assert trm.evaluate_retrieval(*wide, relevant, ["recall@1"]) == {"recall@1": 1.0}
 
 
 @pytest.mark.parametrize("library", [np.asarray, tf.constant])
@@ -772,18 +772,18 @@ def test_products_that_overflow_are_an_error(library, dtype):
 def test_an_overflow_of_one_candidate_is_an_error(candidates, relevant, library):
     vectors = (library(np.array(each, "float32")) for each in ([[1e20]], candidates))
     with pytest.raises(ValueError, match=r"finite.*vectors of float32, and a product"):
-        tfr.evaluate_retrieval(*vectors, relevant, ["mrr"])
+        trm.evaluate_retrieval(*vectors, relevant, ["mrr"])
 
 
 def test_retrieve_fills_up_what_was_not_retrieved():
     lowest = np.finfo(np.float64).min
     vectors = np.array([[1.0], [-np.inf], [np.nan], [lowest]])
-    found = tfr.retrieve(vectors[:1], vectors, 9)
+    found = trm.retrieve(vectors[:1], vectors, 9)
     assert found.ids.tolist() == [[0, 3, 2, -1]]
     np.testing.assert_array_equal(found.scores, [[1, lowest, np.nan, -np.inf]])
-    named = tfr.retrieve(vectors[:1], vectors, 4, candidate_ids=["a", "b", "c", "d"])
+    named = trm.retrieve(vectors[:1], vectors, 4, candidate_ids=["a", "b", "c", "d"])
     assert named.ids.tolist() == [["a", "d", "c", None]]
-    assert tfr.retrieve(vectors[:1], vectors, 1).ids.tolist() == [[0]]
+    assert trm.retrieve(vectors[:1], vectors, 1).ids.tolist() == [[0]]
     for k in (0, None, 2.5):
         with pytest.raises(ValueError, match="`k` of `retrieve` must be"):
-            tfr.retrieve(vectors[:1], vectors, k)
+            trm.retrieve(vectors[:1], vectors, k)

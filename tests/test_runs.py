@@ -12,7 +12,7 @@ import pyarrow as pa
 import pytest
 from mistake_table import messages_of
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 QRELS = {"q1": {"a": 1, "b": 0, "c": 2}, "q2": {"a": 1}, "q3": {"z": 1}}
 RUN = {
@@ -63,13 +63,13 @@ FORMS = {
 
 @pytest.mark.parametrize("form", FORMS)
 def test_all_forms_give_the_values_computed_by_hand(form, tmp_path):
-    result = tfr.evaluate_run(*FORMS[form](tmp_path), METRICS)
+    result = trm.evaluate_run(*FORMS[form](tmp_path), METRICS)
     assert result == pytest.approx(VALUES)
     assert result.counts == (3, 1, 1, 5, 2, "zero", 0)
 
 
 def test_ranked_lists_and_sets_of_relevant_items():
-    result = tfr.evaluate_run(
+    result = trm.evaluate_run(
         {"q": {"a", "c"}}, {"q": ["c", "b", "a"]}, ["map", "recall@2"]
     )
     assert result == {"map": pytest.approx((1 + 2 / 3) / 2), "recall@2": 0.5}
@@ -80,14 +80,14 @@ def test_columns_have_any_names():
     columns = {"query_id": "user", "item_id": "song"}
     qrels = frame(QRELS, "grade").rename(columns=columns)
     run = frame(RUN, "prediction").rename(columns=columns)
-    assert tfr.evaluate_run(qrels, run, METRICS, **names) == pytest.approx(VALUES)
+    assert trm.evaluate_run(qrels, run, METRICS, **names) == pytest.approx(VALUES)
 
 
 @pytest.mark.parametrize("convert", [pd.DataFrame, pl.DataFrame, pa.table])
 def test_numbers_as_ids(convert):
     qrels = {"query_id": [7, 7, 3], "item_id": [1, 2, 1], "label": [0, 1, 1]}
     run = {"query_id": [3, 7, 7], "item_id": [1, 1, 2], "score": [1.0, 2.0, 1.0]}
-    values = tfr.evaluate_run(convert(qrels), convert(run), ["mrr"], per_query=True)
+    values = trm.evaluate_run(convert(qrels), convert(run), ["mrr"], per_query=True)
     assert values["query"].tolist() == [7, 3]
     assert values["mrr"].tolist() == [0.5, 1]
 
@@ -104,11 +104,11 @@ def test_numbers_as_ids(convert):
     ],
 )
 def test_judged_queries_without_predictions(policy, mrr, says):
-    result = tfr.evaluate_run(QRELS, RUN, ["mrr"], missing_queries=policy)
+    result = trm.evaluate_run(QRELS, RUN, ["mrr"], missing_queries=policy)
     assert result == {"mrr": pytest.approx(mrr)}
     assert says in repr(result)
     assert "1 query with predictions was not judged and is left out." in repr(result)
-    values = tfr.evaluate_run(
+    values = trm.evaluate_run(
         QRELS, RUN, ["mrr"], missing_queries=policy, per_query=True
     )
     expected = {"q1": 0.5, "q2": 0.0, "q3": 0.5}
@@ -120,7 +120,7 @@ def test_judged_queries_without_predictions(policy, mrr, says):
 
 def test_a_run_that_pairs_prints_as_a_dict():
     run = {query: {"a": 1.0, "z": 0.5} for query in QRELS}
-    result = tfr.evaluate_run(QRELS, run, ["mrr"])
+    result = trm.evaluate_run(QRELS, run, ["mrr"])
     assert repr(result) == "{'mrr': 0.833333}"
     assert result["mrr"] == pytest.approx(5 / 6, rel=1e-15)
 
@@ -128,8 +128,8 @@ def test_a_run_that_pairs_prints_as_a_dict():
 def test_unjudged_items():
     qrels = {"q": {"a": 1, "n": -1, "c": 0}}
     run = {"q": {"n": 3.0, "x": 2.0, "a": 1.0}}
-    assert tfr.evaluate_run(qrels, run, ["mrr"]) == {"mrr": pytest.approx(1 / 3)}
-    condensed = tfr.evaluate_run(qrels, run, ["mrr"], unjudged="drop")
+    assert trm.evaluate_run(qrels, run, ["mrr"]) == {"mrr": pytest.approx(1 / 3)}
+    condensed = trm.evaluate_run(qrels, run, ["mrr"], unjudged="drop")
     assert condensed == {"mrr": 1.0}
     assert condensed.counts.unjudged == 2
 
@@ -140,14 +140,14 @@ def test_queries_with_negative_judgments_only_have_the_value_0(unjudged):
     qrels = {"q": {"a": 1, "b": 0}, "r": {"a": -1, "b": -2}}
     run = {"q": {"a": 2.0, "b": 1.0}, "r": {"a": 2.0, "c": 1.0}}
     names = ["bpref", "map", "ndcg"]
-    found = tfr.evaluate_run(qrels, run, names, unjudged=unjudged)
+    found = trm.evaluate_run(qrels, run, names, unjudged=unjudged)
     assert found == {"bpref": 0.5, "map": 0.5, "ndcg": 0.5}
     options = {"unjudged": unjudged, "empty": "skip"}
-    found = tfr.evaluate_run(qrels, run, names, **options)
+    found = trm.evaluate_run(qrels, run, names, **options)
     assert found == {"bpref": 1.0, "map": 1.0, "ndcg": 1.0}
-    judged = tfr.evaluate_run(qrels, run, ["judged@1"], unjudged=unjudged)
+    judged = trm.evaluate_run(qrels, run, ["judged@1"], unjudged=unjudged)
     assert judged == {"judged@1": 0.5}  # the items are not judged because of this
-    explained = tfr.explain_run(qrels, run, "bpref", "r", unjudged=unjudged)
+    explained = trm.explain_run(qrels, run, "bpref", "r", unjudged=unjudged)
     assert explained.value == 0.0
 
 
@@ -159,30 +159,30 @@ def test_an_item_that_is_neither_judged_nor_retrieved_is_in_no_list(tmp_path):
     qrels, run = {"q": dict(a=1, e=0, b=-1, c=0)}, {"q": {"c": 1.0, "d": 0.5}}
     expected = dict.fromkeys(["auc", "gauc", "opa"], 1 / 6)
     expected |= dict.fromkeys(["first_relevant_rank", "coverage_error", "arp"], 3.5)
-    found = tfr.evaluate_run(qrels, run, WHOLE_LISTS)
+    found = trm.evaluate_run(qrels, run, WHOLE_LISTS)
     assert found == pytest.approx(expected)
     paths = (
         trec(tmp_path / "qrels", qrels, "{} 0 {} {}\n"),
         trec(tmp_path / "run", run, "{} Q0 {} 1 {} t\n"),
     )
-    assert tfr.evaluate_run(*paths, WHOLE_LISTS) == found
-    rows = tfr.evaluate_rows(*tfr.read_trec(*paths), WHOLE_LISTS)
+    assert trm.evaluate_run(*paths, WHOLE_LISTS) == found
+    rows = trm.evaluate_rows(*trm.read_trec(*paths), WHOLE_LISTS)
     assert rows == pytest.approx(expected)
-    assert tfr.explain_run(qrels, run, "auc", "q").value == pytest.approx(1 / 6)
+    assert trm.explain_run(qrels, run, "auc", "q").value == pytest.approx(1 / 6)
 
 
 def test_bpref_ignores_items_that_were_not_judged():
     qrels, run = {"q": {"a": 1, "n": 0}}, {"q": ["x", "y", "a", "n"]}
-    result = tfr.evaluate_run(qrels, run, ["mrr", "bpref"])
+    result = trm.evaluate_run(qrels, run, ["mrr", "bpref"])
     assert result == {"mrr": pytest.approx(1 / 3), "bpref": 1.0}
 
 
 def test_weights_of_queries():
     weights = {"q1": 1, "q2": 2, "q3": 5}
-    result = tfr.evaluate_run(QRELS, RUN, ["mrr"], sample_weight=weights)
+    result = trm.evaluate_run(QRELS, RUN, ["mrr"], sample_weight=weights)
     assert result == {"mrr": pytest.approx((0.5 + 0 + 5 * 0.5) / 8)}
     qrels = frame(QRELS, "label").assign(w=lambda f: f.query_id.map(weights))
-    assert tfr.evaluate_run(qrels, RUN, ["mrr"], sample_weight="w") == result
+    assert trm.evaluate_run(qrels, RUN, ["mrr"], sample_weight="w") == result
 
 
 BY = {"q1": "de", "q2": "en", "q3": "de"}
@@ -196,12 +196,12 @@ AS_A_FRAME = pd.DataFrame({"query_id": [*BY], "slice": [*BY.values()]})
     ids=["dict", "column", "frame"],
 )
 def test_slices(qrels, by):
-    result = tfr.evaluate_run(qrels, RUN, ["mrr"], by=by)
+    result = trm.evaluate_run(qrels, RUN, ["mrr"], by=by)
     assert dict(result) == {"de": {"mrr": 0.5}, "en": {"mrr": 0.0}}
     assert result.num_queries == {"de": 2, "en": 1}
     assert result.whole == {"mrr": pytest.approx(1 / 3)}
     assert "1 of 3 judged queries has no predictions" in repr(result)
-    skipped = tfr.evaluate_run(qrels, RUN, ["mrr"], by=by, missing_queries="skip")
+    skipped = trm.evaluate_run(qrels, RUN, ["mrr"], by=by, missing_queries="skip")
     assert dict(skipped) == {"de": {"mrr": 0.5}}
 
 
@@ -223,11 +223,11 @@ def test_trec_eval_breaks_ties_and_rounds_scores_as_in_read_trec(tmp_path):
         trec(tmp_path / "run", run, "{} Q0 {} 1 {} t\n"),
     )
     metrics = ["map", "ndcg@5", "recip_rank"]
-    expected = tfr.evaluate_rows(
-        *tfr.read_trec(*paths), metrics, convention="trec_eval"
+    expected = trm.evaluate_rows(
+        *trm.read_trec(*paths), metrics, convention="trec_eval"
     )
     for both in (paths, (qrels, run), (frame(qrels, "label"), frame(run, "score"))):
-        assert tfr.evaluate_run(*both, metrics, convention="trec_eval") == expected
+        assert trm.evaluate_run(*both, metrics, convention="trec_eval") == expected
 
 
 def test_ids_of_other_dtypes_do_not_collide():
@@ -237,7 +237,7 @@ def test_ids_of_other_dtypes_do_not_collide():
     run = pd.DataFrame(
         {"query_id": [2**60 + 9, 2**60], "item_id": 1, "score": [1.0, 2.0]}
     )
-    result = tfr.evaluate_run(qrels, run, ["mrr"])
+    result = trm.evaluate_run(qrels, run, ["mrr"])
     assert result == {"mrr": 1.0}
     assert result.counts[:3] == (1, 0, 1)
 
@@ -251,14 +251,14 @@ def test_scores_of_any_dtype_are_compared_without_a_warning(dtype):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for given in (run, as_dict):
-            assert tfr.evaluate_run(qrels, given, ["mrr"]) == {"mrr": 0.5}
+            assert trm.evaluate_run(qrels, given, ["mrr"]) == {"mrr": 0.5}
 
 
 def test_the_lowest_integers_are_exact():
     scores = {"a": -(2**63), "b": -(2**63) + 1}
     run = {"q1": scores, "q2": {"a": 0.5, "b": 0.25}}
     qrels = {"q1": {"b": 1}, "q2": {"a": 1}}
-    result = tfr.evaluate_run(qrels, run, ["mrr", "tied@2"])
+    result = trm.evaluate_run(qrels, run, ["mrr", "tied@2"])
     assert result == {"mrr": 1.0, "tied@2": 0.0}
 
 
@@ -266,7 +266,7 @@ def test_the_lowest_integers_are_exact():
 def test_labels_without_a_sign(dtype):
     labels = {"q": {"a": np.array(1, dtype)[()]}}
     for qrels in (labels, frame(labels, "label").astype({"label": dtype})):
-        result = tfr.evaluate_run(qrels, {"q": ["x", "a"]}, ["mrr", "precision@1"])
+        result = trm.evaluate_run(qrels, {"q": ["x", "a"]}, ["mrr", "precision@1"])
         assert result == {"mrr": 0.5, "precision@1": 0.0}
 
 
@@ -276,14 +276,14 @@ def test_missing_slices():
     run = {query: ["a"] for query in by}
     as_frame = pd.DataFrame({"query_id": [*by], "grade": [1.0, np.nan, np.nan, None]})
     for given in (by, as_frame, pl.from_pandas(as_frame)):
-        result = tfr.evaluate_run(qrels, run, ["mrr"], by=given)
+        result = trm.evaluate_run(qrels, run, ["mrr"], by=given)
         assert result.num_queries == {1.0: 1, None: 3}
 
 
 def test_dates_as_slices():
     day = pd.Timestamp("2026-01-02 03:04")
     qrels = frame(QRELS, "label").assign(day=day)
-    assert [*tfr.evaluate_run(qrels, RUN, ["mrr"], by="day")] == [day.to_pydatetime()]
+    assert [*trm.evaluate_run(qrels, RUN, ["mrr"], by="day")] == [day.to_pydatetime()]
 
 
 ERRORS = {
@@ -384,18 +384,18 @@ ERRORS = {
 def test_errors_name_the_rule_and_what_was_received(case):
     (qrels, run, arguments), message = ERRORS[case]
     with pytest.raises(ValueError, match=re.escape(message)):
-        tfr.evaluate_run(qrels, run, **{"metrics": ["mrr"]} | arguments)
+        trm.evaluate_run(qrels, run, **{"metrics": ["mrr"]} | arguments)
 
 
 def test_item_ids_that_never_match_are_a_warning():
-    with pytest.warns(tfr.RankingWarning, match="without a judged item"):
-        assert tfr.evaluate_run(QRELS, {"q1": {"A": 1.0}}, ["mrr"]) == {"mrr": 0.0}
+    with pytest.warns(trm.RankingWarning, match="without a judged item"):
+        assert trm.evaluate_run(QRELS, {"q1": {"A": 1.0}}, ["mrr"]) == {"mrr": 0.0}
 
 
 def test_an_item_with_the_score_of_minus_infinity_is_missed_by_every_convention():
     qrels, run = {"q": {"a": 1, "b": 1}}, {"q": {"a": 1.0, "b": -np.inf}}
     for convention in (None, "trec_eval"):
-        found = tfr.evaluate_run(qrels, run, ["map"], convention=convention)
+        found = trm.evaluate_run(qrels, run, ["map"], convention=convention)
         assert found == {"map": 1 / 2}
 
 
@@ -405,8 +405,8 @@ def test_trec_eval_rounds_large_integers():
     options = {"convention": "trec_eval", "missing_queries": "skip"}
     qrels = {"q": {"a": 1}, "q2": {"b": 1}}
     run |= {"q2": {"c": 0.5, "b": 0.25}}
-    exact = tfr.MeanReciprocalRank(name="exact")
-    assert tfr.evaluate_run(qrels, run, ["mrr", exact], **options) == {
+    exact = trm.MeanReciprocalRank(name="exact")
+    assert trm.evaluate_run(qrels, run, ["mrr", exact], **options) == {
         "mrr": (1 / 2 + 1 / 2) / 2,
         "exact": (1 + 1 / 2) / 2,
     }
@@ -423,12 +423,12 @@ OF_TREC_EVAL = [1.0, 1 / 2]
     [([], {}), (["mrr"], {}), (["mrr"], {"convention": "trec_eval"})],
 )
 def test_an_object_with_a_convention_has_the_value_of_its_name(names, options):
-    trec = tfr.MeanReciprocalRank(convention="trec_eval", name="trec")
-    best = tfr.MeanReciprocalRank(convention="trec_eval", ties="best", name="best")
-    stable = tfr.MeanReciprocalRank(ties="stable", name="stable")
+    trec = trm.MeanReciprocalRank(convention="trec_eval", name="trec")
+    best = trm.MeanReciprocalRank(convention="trec_eval", ties="best", name="best")
+    stable = trm.MeanReciprocalRank(ties="stable", name="stable")
     for each in (trec, pickle.loads(pickle.dumps(trec))):
         metrics = [stable, each, best, *names]
-        values = tfr.evaluate_run(
+        values = trm.evaluate_run(
             TIED_QRELS, TIED_RUN, metrics, per_query=True, **options
         )
         assert values["trec"].tolist() == OF_TREC_EVAL
@@ -440,18 +440,18 @@ def test_an_object_with_a_convention_has_the_value_of_its_name(names, options):
 
 
 def test_weights_slices_and_exclusions_beside_an_object_of_trec_eval():
-    trec = tfr.MeanReciprocalRank(convention="trec_eval", name="trec")
+    trec = trm.MeanReciprocalRank(convention="trec_eval", name="trec")
     given = TIED_QRELS, TIED_RUN, ["mrr", trec]
     weights = {"q": 3, "r": 1}
-    values = tfr.evaluate_run(*given, sample_weight=weights, by={"q": "x", "r": "y"})
+    values = trm.evaluate_run(*given, sample_weight=weights, by={"q": "x", "r": "y"})
     assert dict(values) == {
         "x": {"mrr": 3 / 4, "trec": 1.0},
         "y": {"mrr": 1.0, "trec": 1 / 2},
     }
     assert values.whole == {"mrr": 13 / 16, "trec": 7 / 8}
-    values = tfr.evaluate_run(*given, exclude={"r": ["b"]}, per_query=True)
+    values = trm.evaluate_run(*given, exclude={"r": ["b"]}, per_query=True)
     assert values["trec"].tolist() == [1.0, 1.0]
-    values = tfr.evaluate_run(*given, lower_is_better=True, per_query=True)
+    values = trm.evaluate_run(*given, lower_is_better=True, per_query=True)
     assert values["mrr"].tolist() == [3 / 4, 1 / 2]
     assert values["trec"].tolist() == [1.0, 1 / 2]
 
@@ -459,17 +459,17 @@ def test_weights_slices_and_exclusions_beside_an_object_of_trec_eval():
 def test_tables_of_one_row():
     judged = pd.DataFrame({"query_id": ["q"], "item_id": ["a"], "label": [1]})
     found = pd.DataFrame({"query_id": ["q"], "item_id": ["a"], "score": [0.5]})
-    assert tfr.evaluate_run(judged, found, ["mrr"]) == {"mrr": 1.0}
+    assert trm.evaluate_run(judged, found, ["mrr"]) == {"mrr": 1.0}
     with pytest.raises(
         ValueError, match="'a' in row 0 of `qrels` and 1 in row 0 of `run`"
     ):
-        tfr.evaluate_run(judged, found.assign(item_id=[1]), ["mrr"])
+        trm.evaluate_run(judged, found.assign(item_id=[1]), ["mrr"])
 
 
 def test_the_note_has_the_number_of_scores_that_are_nan():
     qrels = {"q1": {"a": 1, "b": 0}, "q2": {"a": 1}}
     run = {"q1": {"a": np.nan, "b": 0.5}, "q2": {"a": np.nan}, "q3": {"a": np.nan}}
-    values = tfr.evaluate_run(qrels, run, ["mrr"])
+    values = trm.evaluate_run(qrels, run, ["mrr"])
     assert values == {"mrr": (1 / 2 + 1) / 2}
     assert values.counts.nan_scores == 2
     assert "2 of 3 scores are NaN, which ranks below every number." in repr(values)
@@ -489,12 +489,12 @@ def runs_of_models():
 def test_a_table_of_several_models_gives_a_result_for_each(convert):
     qrels, run = runs_of_models()
     table, metrics = convert(run.to_dict("list")), ["mrr", "ndcg@3"]
-    found = tfr.evaluate_run(qrels, table, metrics, model="model")
+    found = trm.evaluate_run(qrels, table, metrics, model="model")
     for name in ("new", "old"):
         rows = run[run["model"] == name]
-        assert found[name] == tfr.evaluate_run(qrels, rows, metrics)
-    values = tfr.evaluate_run(qrels, table, ["mrr"], model="model", per_query=True)
-    assert {each.model for each in tfr.compare(values).means} == {"new", "old"}
+        assert found[name] == trm.evaluate_run(qrels, rows, metrics)
+    values = trm.evaluate_run(qrels, table, ["mrr"], model="model", per_query=True)
+    assert {each.model for each in trm.compare(values).means} == {"new", "old"}
 
 
 def test_models_must_be_a_column_without_missing_values():
@@ -511,7 +511,7 @@ def test_models_must_be_a_column_without_missing_values():
         ),
     ):
         with pytest.raises(ValueError, match=message):
-            tfr.evaluate_run(qrels, rows, ["mrr"], model=model)
+            trm.evaluate_run(qrels, rows, ["mrr"], model=model)
 
 
 def test_excluded_predictions_leave_the_run():
@@ -520,14 +520,14 @@ def test_excluded_predictions_leave_the_run():
     run = {"a": {"a": 0.9, "z": 0.5, "x": 0.2}, "b": {"z": 0.9, "y": 0.5}}
     names = ["mrr", "recall"]
     for exclude in ("identical_ids", {"a": ["a"], "c": ["z"]}):
-        found = tfr.evaluate_run(qrels, run, names, exclude=exclude, per_query=True)
+        found = trm.evaluate_run(qrels, run, names, exclude=exclude, per_query=True)
         assert found["mrr"].tolist() == [1 / 2, 1 / 2]
         assert found["recall"].tolist() == [1 / 2, 1]  # "a" is treated as missed
-        working = tfr.explain_run(qrels, run, "mrr", "a", exclude=exclude)
+        working = trm.explain_run(qrels, run, "mrr", "a", exclude=exclude)
         assert working.value == 1 / 2
     tables = frame(qrels, "label"), frame(run, "score")
     for make in (pd.DataFrame, pl.DataFrame, pa.Table.from_pandas):
-        others = tfr.evaluate_run(*map(make, tables), names, exclude="identical_ids")
+        others = trm.evaluate_run(*map(make, tables), names, exclude="identical_ids")
         assert others == {"mrr": 1 / 2, "recall": 3 / 4}
 
 
@@ -541,7 +541,7 @@ def test_relevant_items_that_are_excluded_are_a_warning(number, warns):
     exclude = {query: ["a", "z"] for query in range(number)}
     for make in (dict, lambda tables: frame(tables, "score")):
         found = messages_of(
-            lambda: tfr.evaluate_run(qrels, make(run), ["mrr"], exclude=exclude)  # noqa: B023
+            lambda: trm.evaluate_run(qrels, make(run), ["mrr"], exclude=exclude)  # noqa: B023
         )
         texts = [f"{number} of 30 relevant items are excluded"] * warns
         assert len(found) == len(texts)
@@ -555,26 +555,26 @@ def test_lists_of_arrow_are_lists_of_ids():
             (qrels, {"q": make(run["q"])}),
             ({"q": make(qrels["q"])}, run),
         ):
-            assert tfr.evaluate_run(*arguments, ["mrr"]) == {"mrr": 1 / 2}
-        found = tfr.evaluate_run(qrels, run, ["mrr"], exclude={"q": make(["c"])})
+            assert trm.evaluate_run(*arguments, ["mrr"]) == {"mrr": 1 / 2}
+        found = trm.evaluate_run(qrels, run, ["mrr"], exclude={"q": make(["c"])})
         assert found == {"mrr": 1.0}
 
 
 def test_grades_without_irrelevant_items_may_have_a_few_unjudged_ones():
     stars = {q: {i: 1 + (q + i) % 5 for i in range(8)} for q in range(10)}
     run = {q: {i: 0.1 * i for i in range(9 if q == 0 else 8)} for q in range(10)}
-    with pytest.warns(tfr.RankingWarning, match="so that each item is relevant"):
-        tfr.evaluate_run(stars, run, ["mrr"])
+    with pytest.warns(trm.RankingWarning, match="so that each item is relevant"):
+        trm.evaluate_run(stars, run, ["mrr"])
     others = {q: {i: 0.1 * i for i in range(9)} for q in range(10)}
-    assert messages_of(lambda: tfr.evaluate_run(stars, others, ["mrr"])) == []
+    assert messages_of(lambda: trm.evaluate_run(stars, others, ["mrr"])) == []
 
 
 def test_exclude_names_items_of_the_run():
     tables = {1: {2: 1}}, {1: {2: 0.9}}
-    with pytest.warns(tfr.RankingWarning, match="none of which is in the run"):
-        tfr.evaluate_run(*tables, ["mrr"], exclude={1: [3]})
+    with pytest.warns(trm.RankingWarning, match="none of which is in the run"):
+        trm.evaluate_run(*tables, ["mrr"], exclude={1: [3]})
     for nothing in ({}, {1: []}):
-        assert tfr.evaluate_run(*tables, ["mrr"], exclude=nothing) == {"mrr": 1.0}
+        assert trm.evaluate_run(*tables, ["mrr"], exclude=nothing) == {"mrr": 1.0}
     of_items = r"a list of items for each query\. Received: '2'"
     of_all = "dict from queries to lists of items"
     of_type = (
@@ -587,7 +587,7 @@ def test_exclude_names_items_of_the_run():
         ({"1": [2]}, of_type),
     ):
         with pytest.raises(ValueError, match=rule):
-            tfr.evaluate_run(*tables, ["mrr"], exclude=wrong)
+            trm.evaluate_run(*tables, ["mrr"], exclude=wrong)
 
 
 @pytest.mark.parametrize("dtype", ["int64", "uint8", "float32", "float64"])
@@ -596,28 +596,28 @@ def test_scores_of_which_the_lowest_is_the_best(dtype):
     labels = np.array([[0, 1, 0], [0, 0, 1]])
     lists = {"lower_is_better": True, "per_query": True}
     expected = [1.0, 1 / 2]
-    assert tfr.evaluate(labels, ranks, ["mrr"], **lists)["mrr"].tolist() == expected
+    assert trm.evaluate(labels, ranks, ["mrr"], **lists)["mrr"].tolist() == expected
     queries = np.repeat([0, 1], 3)
     rows = queries, labels.ravel(), ranks.ravel()
-    assert tfr.evaluate_rows(*rows, ["mrr"], **lists)["mrr"].tolist() == expected
+    assert trm.evaluate_rows(*rows, ["mrr"], **lists)["mrr"].tolist() == expected
     qrels, run = (
         {q: dict(zip("abc", values.tolist())) for q, values in enumerate(table)}
         for table in (labels, ranks)
     )
-    assert tfr.evaluate_run(qrels, run, ["mrr"], **lists)["mrr"].tolist() == expected
-    assert tfr.explain(labels, ranks, "mrr", 1, lower_is_better=True).value == 1 / 2
-    assert tfr.explain_rows(*rows, "mrr", 1, lower_is_better=True).value == 1 / 2
-    assert tfr.explain_run(qrels, run, "mrr", 1, lower_is_better=True).value == 1 / 2
+    assert trm.evaluate_run(qrels, run, ["mrr"], **lists)["mrr"].tolist() == expected
+    assert trm.explain(labels, ranks, "mrr", 1, lower_is_better=True).value == 1 / 2
+    assert trm.explain_rows(*rows, "mrr", 1, lower_is_better=True).value == 1 / 2
+    assert trm.explain_run(qrels, run, "mrr", 1, lower_is_better=True).value == 1 / 2
 
 
 def test_an_infinite_distance_means_not_retrieved():
     labels, distances = [[1, 0, 1]], [[math.inf, 0.5, 2.0]]
     lists = {"lower_is_better": True}
-    assert tfr.evaluate(labels, distances, ["recall", "mrr"], **lists) == {
+    assert trm.evaluate(labels, distances, ["recall", "mrr"], **lists) == {
         "recall": 1 / 2,
         "mrr": 1 / 2,
     }
-    catalog = tfr.evaluate([[2]], distances, ["mrr"], inputs="catalog", **lists)
+    catalog = trm.evaluate([[2]], distances, ["mrr"], inputs="catalog", **lists)
     assert catalog == {"mrr": 1 / 2}
     with pytest.raises(ValueError, match="lower_is_better=True requires scores"):
-        tfr.evaluate([[1]], [[1, 2]], ["mrr"], inputs="ids", **lists)
+        trm.evaluate([[1]], [[1, 2]], ["mrr"], inputs="ids", **lists)

@@ -19,7 +19,7 @@ import tensorflow as tf
 from cases import ITEM_METRICS
 from helpers import IS_KERAS_3
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 FOLDER = pathlib.Path(__file__).parent / "saved"
 NAME = "keras_3" if IS_KERAS_3 else "keras_2"
@@ -75,7 +75,7 @@ def test_metrics_load_from_saved_configs(saved):
     for metric in (single, many):
         assert str(metric.input_format) == "inputs='ids', duplicates='all'"
         metric.update_state([[1, 2]], [[1, 1, 2]])
-    expected = tfr.NDCG(k=3, inputs="ids", duplicates="all")
+    expected = trm.NDCG(k=3, inputs="ids", duplicates="all")
     expected.update_state([[1, 2]], [[1, 1, 2]])
     assert single.result() == many.result()["ndcg@3"] == expected.result()
     assert (single.name, many.name) == ("ndcg@3", "many")
@@ -83,14 +83,14 @@ def test_metrics_load_from_saved_configs(saved):
 
 def test_integer_categories_are_saved():
     options = {"categories": [1, 2], "target": {1: 0.5, 2: 0.5}}
-    metric = tfr.AttentionWeightedRankFairness(k=1, **options)
+    metric = trm.AttentionWeightedRankFairness(k=1, **options)
     config = json.loads(json.dumps(metric.get_config()))
-    assert tfr.AttentionWeightedRankFairness.from_config(config).measure == (
+    assert trm.AttentionWeightedRankFairness.from_config(config).measure == (
         metric.measure
     )
-    many = tfr.RankingMetrics(["awrf@1"], inputs="ids", **options)
+    many = trm.RankingMetrics(["awrf@1"], inputs="ids", **options)
     config = json.loads(json.dumps(many.get_config()))
-    again = tfr.RankingMetrics.from_config(config)
+    again = trm.RankingMetrics.from_config(config)
     for each in (many, again):
         each.update_state([[0]], [[0]])
     assert float(many.result()["awrf@1"]) == float(again.result()["awrf@1"])
@@ -112,11 +112,11 @@ def test_data_by_id_are_saved_by_id(kind, name, option, data, more):
     metric = ITEM_METRICS[name].cls(k=1, **options)
     again = metric.from_config(json.loads(json.dumps(metric.get_config())))
     expected, found = (
-        tfr.evaluate([items[:1]], [items], [each], inputs="ids")
+        trm.evaluate([items[:1]], [items], [each], inputs="ids")
         for each in (metric, again)
     )
     assert found == expected
     with pytest.raises(ValueError, match="in the order of their ids"):
         again.update_state([[0]], [[0]])
     with pytest.raises(ValueError, match="in the order of their ids"):
-        tfr.RankingMetrics([f"{name}@1"], **options)
+        trm.RankingMetrics([f"{name}@1"], **options)

@@ -9,7 +9,7 @@ import tensorflow as tf
 from cases import make_metric, random_lists
 from helpers import SUITE, XLA, assert_same, results, run_as
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 
 def separate_metrics():
@@ -41,13 +41,13 @@ def number_of_nodes(function):
 def test_separate_metrics_trace_little_more_than_one_object(size):
     specs = [tf.TensorSpec([None, size])] * 2
     separate = number_of_nodes(traced(separate_metrics(), *specs))
-    together = number_of_nodes(traced([tfr.RankingMetrics(SUITE)], *specs))
+    together = number_of_nodes(traced([trm.RankingMetrics(SUITE)], *specs))
     assert separate <= 1.5 * together
 
 
 def test_the_graph_of_the_suite_stays_small():
     """Each node takes some 0.3 ms of the first epoch, and each branch some 5 ms."""
-    function = traced([tfr.RankingMetrics(SUITE)], *[tf.TensorSpec([None, 20])] * 2)
+    function = traced([trm.RankingMetrics(SUITE)], *[tf.TensorSpec([None, 20])] * 2)
     assert number_of_nodes(function) <= 740
     # Two branches for NaN, for the groups of ties, and for each of four kinds of means.
     assert len(function.graph.as_graph_def().library.function) <= 12
@@ -64,14 +64,14 @@ def test_separate_metrics_have_the_values_of_one_object(ties, way):
             metric.update_state(labels, scores)
 
     run_as(way, update)(labels, scores)
-    expected = tfr.evaluate(labels, scores, SUITE)
+    expected = trm.evaluate(labels, scores, SUITE)
     found = {n: float(m.result()) for n, m in zip(SUITE, metrics, strict=True)}
     assert found == pytest.approx(expected, rel=1e-12)
 
 
 def test_other_tensors_are_ranked_again():
     labels, scores = random_lists(5, queries=10, size=6)
-    first, second, weighted = (tfr.MeanReciprocalRank(dtype="float64") for _ in "123")
+    first, second, weighted = (trm.MeanReciprocalRank(dtype="float64") for _ in "123")
     weights = np.arange(1.0, 11.0)
 
     @tf.function
@@ -86,7 +86,7 @@ def test_other_tensors_are_ranked_again():
         (second, -scores, None),
         (weighted, scores, weights),
     ):
-        value = tfr.evaluate(labels, scores_of, ["mrr"], sample_weight=weights_of)
+        value = trm.evaluate(labels, scores_of, ["mrr"], sample_weight=weights_of)
         assert float(metric.result()) == pytest.approx(value["mrr"], rel=1e-12)
 
 
@@ -95,7 +95,7 @@ def test_other_input_formats_are_read_again():
     relevant, ranked = tf.constant([[0, 1], [1, -1]]), tf.constant([[1, 1], [1, 3]])
     forms = [{}, {"inputs": "ids"}, {"inputs": "ids", "duplicates": "all"}]
     forms.append({"inputs": "catalog"})
-    metrics = [tfr.RankingMetrics(["mrr", "precision"], **form) for form in forms]
+    metrics = [trm.RankingMetrics(["mrr", "precision"], **form) for form in forms]
 
     @tf.function
     def update(relevant, ranked):
@@ -105,7 +105,7 @@ def test_other_input_formats_are_read_again():
     update(relevant, ranked)
     for form, metric in zip(forms, metrics, strict=True):
         assert results(metric) == pytest.approx(
-            tfr.evaluate(relevant, ranked, ["mrr", "precision"], **form), rel=1e-6
+            trm.evaluate(relevant, ranked, ["mrr", "precision"], **form), rel=1e-6
         )
 
 
@@ -115,7 +115,7 @@ def test_a_changed_array_is_read_again(with_tensor):
     labels = np.array([[1.0, 0.0]])
     y_true = {"labels": labels, "mask": tf.constant([[True, True]])}
     y_true = y_true if with_tensor else labels
-    first, second = tfr.MeanReciprocalRank(), tfr.MeanReciprocalRank()
+    first, second = trm.MeanReciprocalRank(), trm.MeanReciprocalRank()
 
     @tf.function
     def update(scores):
@@ -131,7 +131,7 @@ def test_a_changed_array_is_read_again(with_tensor):
 def test_branches_and_loops_share_nothing_with_the_outside():
     labels, scores = random_lists(6, queries=4, size=5)
     names = ["before", "in_branch", "in_other_branch", "in_loop", "after"]
-    metrics = {name: tfr.RankingMetrics(["ndcg@3", "map"]) for name in names}
+    metrics = {name: trm.RankingMetrics(["ndcg@3", "map"]) for name in names}
 
     @tf.function
     def update(labels, scores, which):
@@ -148,7 +148,7 @@ def test_branches_and_loops_share_nothing_with_the_outside():
     update(labels, scores, tf.constant(True))
     update(labels, scores, tf.constant(False))
     ascending, descending = (
-        tfr.evaluate(labels, each, ["ndcg@3", "map"]) for each in (-scores, scores)
+        trm.evaluate(labels, each, ["ndcg@3", "map"]) for each in (-scores, scores)
     )
     assert_same(results(metrics["before"]), descending)
     assert_same(results(metrics["in_branch"]), descending)
@@ -163,7 +163,7 @@ def test_replicas_share_nothing():
     devices = tf.config.list_logical_devices("CPU")
     strategy = tf.distribute.MirroredStrategy([devices[0].name])
     with strategy.scope():
-        metrics = [tfr.NDCG(k=3, dtype="float64"), tfr.NDCG(k=2, dtype="float64")]
+        metrics = [trm.NDCG(k=3, dtype="float64"), trm.NDCG(k=2, dtype="float64")]
 
     def update(labels, scores):
         for metric in metrics:
@@ -171,13 +171,13 @@ def test_replicas_share_nothing():
 
     tf.function(lambda *batch: strategy.run(update, batch))(labels, scores)
     found = [float(metric.result()) for metric in metrics]
-    expected = tfr.evaluate(labels, scores, ["ndcg@3", "ndcg@2"])
+    expected = trm.evaluate(labels, scores, ["ndcg@3", "ndcg@2"])
     assert found == pytest.approx([*expected.values()], rel=1e-12)
 
 
 def test_a_graph_is_freed():
     specs = [tf.TensorSpec([None, 20])] * 2
-    metric = tfr.RankingMetrics(SUITE)
+    metric = trm.RankingMetrics(SUITE)
     function = traced([metric], *specs)
     graph = weakref.ref(function.graph)
     del function
@@ -197,7 +197,7 @@ def test_hundreds_of_option_sets_take_little_memory():
 
     def evaluate(number):
         for _ in range(2):
-            tfr.evaluate(labels, scores, ["rbp"], persistence=0.1 + number / 1e4)
+            trm.evaluate(labels, scores, ["rbp"], persistence=0.1 + number / 1e4)
 
     for number in range(10):
         evaluate(number)

@@ -8,7 +8,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 RNG = np.random.default_rng(0)
 LABELS = RNG.integers(0, 3, (60, 8)) * (RNG.random((60, 8)) < 0.3)
@@ -29,11 +29,11 @@ COLUMNS = ("user", "click", "score", METRICS)
 
 
 def of(which, **options):
-    return tfr.evaluate(LABELS[which], SCORES[which], METRICS, **options)
+    return trm.evaluate(LABELS[which], SCORES[which], METRICS, **options)
 
 
 def test_a_slice_has_the_values_of_its_queries_alone():
-    result = tfr.evaluate(LABELS, SCORES, METRICS, by=LANGUAGE)
+    result = trm.evaluate(LABELS, SCORES, METRICS, by=LANGUAGE)
     assert {*result} == {"de", "en", "fr"}
     for language, values in result.items():
         assert values == pytest.approx(of(language == LANGUAGE), rel=1e-14)
@@ -43,7 +43,7 @@ def test_a_slice_has_the_values_of_its_queries_alone():
 
 def test_crossed_slices():
     by = {"language": LANGUAGE, "market": MARKET}
-    result = tfr.evaluate(LABELS, SCORES, METRICS, by=by)
+    result = trm.evaluate(LABELS, SCORES, METRICS, by=by)
     assert {*result} == {*zip(LANGUAGE.tolist(), MARKET.tolist())}
     for (language, market), values in result.items():
         which = (language == LANGUAGE) & (market == MARKET)
@@ -67,13 +67,13 @@ FRAMES = {
 @pytest.mark.parametrize("frame", FRAMES)
 @pytest.mark.parametrize("by", ["language", ["language", "market"]])
 def test_frames_give_the_values_of_lists(frame, by):
-    expected = tfr.evaluate(
+    expected = trm.evaluate(
         LABELS,
         SCORES,
         METRICS,
         by={"language": LANGUAGE, **({"market": MARKET} if len(by) == 2 else {})},
     )
-    result = tfr.evaluate_rows(*COLUMNS, data=FRAMES[frame], by=by)
+    result = trm.evaluate_rows(*COLUMNS, data=FRAMES[frame], by=by)
     assert {*result} == {*expected}
     for key, values in expected.items():
         assert result[key] == pytest.approx(values, rel=1e-14)
@@ -82,14 +82,14 @@ def test_frames_give_the_values_of_lists(frame, by):
 
 
 def test_names_and_columns_may_be_mixed():
-    by_name = tfr.evaluate_rows(*COLUMNS, data=TABLE, sample_weight="market")
+    by_name = trm.evaluate_rows(*COLUMNS, data=TABLE, sample_weight="market")
     columns = TABLE.user, TABLE.click, TABLE.score
-    by_column = tfr.evaluate_rows(*columns, METRICS, sample_weight=TABLE.market)
-    mixed = tfr.evaluate_rows(
+    by_column = trm.evaluate_rows(*columns, METRICS, sample_weight=TABLE.market)
+    mixed = trm.evaluate_rows(
         "user", TABLE.click, "score", METRICS, data=TABLE, sample_weight="market"
     )
     assert by_name == by_column == mixed
-    assert tfr.evaluate_rows(*columns, METRICS, by=TABLE.language).whole == of(
+    assert trm.evaluate_rows(*columns, METRICS, by=TABLE.language).whole == of(
         slice(None)
     ) | {key: pytest.approx(value) for key, value in of(slice(None)).items()}
 
@@ -97,11 +97,11 @@ def test_names_and_columns_may_be_mixed():
 def test_missing_values_are_a_slice():
     language = LANGUAGE.astype(object)
     language[LANGUAGE == "fr"] = None
-    result = tfr.evaluate(LABELS, SCORES, METRICS, by=language)
+    result = trm.evaluate(LABELS, SCORES, METRICS, by=language)
     assert result[None] == pytest.approx(of(LANGUAGE == "fr"), rel=1e-14)
     table = TABLE.assign(language=TABLE.language.where(TABLE.language != "fr"))
     for frame in (table, pl.from_pandas(table), table.astype({"language": "category"})):
-        rows = tfr.evaluate_rows(*COLUMNS, data=frame, by="language")
+        rows = trm.evaluate_rows(*COLUMNS, data=frame, by="language")
         assert [*rows.num_queries.values()].count(result.num_queries[None]) >= 1
         assert sum(rows.num_queries.values()) == 60
 
@@ -120,7 +120,7 @@ KINDS = {
 @pytest.mark.parametrize("kind", KINDS)
 def test_values_of_any_kind(kind):
     of_query = np.asarray(KINDS[kind])[CODES]
-    expected = tfr.evaluate(LABELS, SCORES, METRICS, by=of_query)
+    expected = trm.evaluate(LABELS, SCORES, METRICS, by=of_query)
     numbers = np.bincount(CODES).tolist()
     if kind == "booleans":
         numbers = [numbers[0] + numbers[2], numbers[1]]
@@ -132,7 +132,7 @@ def test_values_of_any_kind(kind):
     if kind != "unsigned":  # pandas turns these into floats on the way to polars
         frames.append(pl.from_pandas(table))
     for frame in frames:
-        rows = tfr.evaluate_rows(*COLUMNS, data=frame, by="kind")
+        rows = trm.evaluate_rows(*COLUMNS, data=frame, by="kind")
         for key, values in expected.items():
             assert rows[key] == pytest.approx(values, rel=1e-14)
         assert rows.num_queries == expected.num_queries
@@ -141,12 +141,12 @@ def test_values_of_any_kind(kind):
 @pytest.mark.parametrize("missing", [None, np.nan, pd.NA, pd.NaT])
 def test_lists_of_values_that_numpy_would_change(missing):
     values = np.array([1, "1", missing], object)[CODES].tolist()
-    result = tfr.evaluate(LABELS, SCORES, METRICS, by=values)
+    result = trm.evaluate(LABELS, SCORES, METRICS, by=values)
     numbers = dict(zip([1, "1", None], np.bincount(CODES).tolist()))
     assert result.num_queries == numbers
     table = {"slice": np.array(values, object)[TABLE.user].tolist()}
     table |= TABLE.to_dict("list")
-    rows = tfr.evaluate_rows(*COLUMNS, data=table, by="slice")
+    rows = trm.evaluate_rows(*COLUMNS, data=table, by="slice")
     assert rows.num_queries == numbers
 
 
@@ -155,26 +155,26 @@ def test_large_integers_are_not_rounded(missing):
     values = pd.Series([2**53, 2**53 + 1, None if missing else 1], dtype="Int64")
     values = values[CODES].reset_index(drop=True)
     for by in (values, pl.from_pandas(values), values.astype("category")):
-        result = tfr.evaluate(LABELS, SCORES, METRICS, by=by)
+        result = trm.evaluate(LABELS, SCORES, METRICS, by=by)
         assert {*result} == {2**53, 2**53 + 1, None if missing else 1}
 
 
 def test_a_slice_named_all():
     by = np.where(LANGUAGE == "de", "all", LANGUAGE)
-    result = tfr.evaluate(LABELS, SCORES, METRICS, by=by)
+    result = trm.evaluate(LABELS, SCORES, METRICS, by=by)
     assert [line.split()[0] for line in repr(result).splitlines()][1:] == [
         "all",
         "en",
         "fr",
         "(all)",
     ]
-    values = tfr.evaluate(LABELS, SCORES, METRICS, by=by, per_query=True)
-    frame = tfr.compare({"A": values}, by="slice").to_pandas()
+    values = trm.evaluate(LABELS, SCORES, METRICS, by=by, per_query=True)
+    frame = trm.compare({"A": values}, by="slice").to_pandas()
     assert frame["slice"].unique().tolist() == ["all", "en", "fr", "(all)"]
 
 
 def test_tuples_are_slices():
-    result = tfr.evaluate(LABELS, SCORES, METRICS, by=[*zip(LANGUAGE, MARKET)])
+    result = trm.evaluate(LABELS, SCORES, METRICS, by=[*zip(LANGUAGE, MARKET)])
     frame = result.to_pandas()
     assert [*frame.index] == [*result, "all"]
     assert frame["queries"].tolist() == [*result.num_queries.values(), 60]
@@ -183,13 +183,13 @@ def test_tuples_are_slices():
 
 def test_a_column_of_slices_may_have_the_name_of_another_column():
     by = {"queries": LANGUAGE}
-    frame = tfr.evaluate(LABELS, SCORES, METRICS, by=by).to_pandas()
+    frame = trm.evaluate(LABELS, SCORES, METRICS, by=by).to_pandas()
     assert [*frame.index] == [*np.unique(LANGUAGE), "all"]
     assert frame.loc["all", "queries"] == 60
 
 
 def test_per_query_values_keep_weights_and_slices():
-    values = tfr.evaluate_rows(
+    values = trm.evaluate_rows(
         *COLUMNS, data=TABLE, by="language", sample_weight="market", per_query=True
     )
     assert [*values] == ["query", "language", *METRICS]
@@ -206,33 +206,33 @@ def test_the_number_of_queries():
     assert number < 60
     for arguments in ({"empty": "skip"}, {}):
         expected = number if arguments else 60
-        found = tfr.evaluate(LABELS, SCORES, ["mrr"], num_queries=True, **arguments)
+        found = trm.evaluate(LABELS, SCORES, ["mrr"], num_queries=True, **arguments)
         assert found["num_queries"] == expected
-        rows = tfr.evaluate_rows(
+        rows = trm.evaluate_rows(
             "user", "click", "score", ["mrr"], data=TABLE, num_queries=True, **arguments
         )
         assert rows["num_queries"] == expected
-        by = tfr.evaluate(LABELS, SCORES, ["mrr"], by=LANGUAGE, **arguments)
+        by = trm.evaluate(LABELS, SCORES, ["mrr"], by=LANGUAGE, **arguments)
         assert sum(by.num_queries.values()) == expected
-        metric = tfr.RankingMetrics(["mrr"], num_queries=True, **arguments)
+        metric = trm.RankingMetrics(["mrr"], num_queries=True, **arguments)
         for part in (slice(0, 25), slice(25, 60)):
             metric.update_state(LABELS[part], SCORES[part])
         assert float(metric.result()["num_queries"]) == expected
-        again = tfr.RankingMetrics.from_config(metric.get_config())
+        again = trm.RankingMetrics.from_config(metric.get_config())
         again.merge_state([metric, metric])
         assert float(again.result()["num_queries"]) == 2 * expected
     # A query counts if it counts in any metric: AUC skips the lists of one class.
-    metric = tfr.RankingMetrics(["auc", "mrr"], num_queries=True)
+    metric = trm.RankingMetrics(["auc", "mrr"], num_queries=True)
     metric.update_state(LABELS, SCORES)
     assert float(metric.result()["num_queries"]) == 60
     with pytest.raises(ValueError, match="can be merged"):
-        tfr.RankingMetrics(["mrr"]).merge_state(
-            [tfr.RankingMetrics(["mrr"], num_queries=True)]
+        trm.RankingMetrics(["mrr"]).merge_state(
+            [trm.RankingMetrics(["mrr"], num_queries=True)]
         )
 
 
 def test_tables():
-    result = tfr.evaluate(
+    result = trm.evaluate(
         LABELS, SCORES, ["mrr"], by={"a|b & <c>": ["x_1"] * 30 + ["y"] * 30}
     )
     text = repr(result)
@@ -251,7 +251,7 @@ def test_tables():
     assert r"a$|$b \& $<$c$>$" in result.to_latex()
     frame = result.to_pandas()
     assert frame.loc["x_1"].to_dict() == {"queries": 30, "mrr": result["x_1"]["mrr"]}
-    crossed = tfr.evaluate(
+    crossed = trm.evaluate(
         LABELS, SCORES, ["mrr"], by={"language": LANGUAGE, "market": MARKET}
     )
     key = next(iter(crossed))
@@ -260,7 +260,7 @@ def test_tables():
 
 def test_plots_show_each_slice_and_its_number_of_queries():
     pytest.importorskip("matplotlib").use("Agg")
-    result = tfr.evaluate(LABELS, SCORES, METRICS, by=LANGUAGE)
+    result = trm.evaluate(LABELS, SCORES, METRICS, by=LANGUAGE)
     axes = result.plot()
     assert [axis.get_xlabel() for axis in axes] == METRICS
     names = [label.get_text() for label in axes[0].get_yticklabels()]
@@ -284,22 +284,22 @@ ERRORS = {
         "The values of 's' in `by` must be hashable. Received: unhashable type: 'list'",
     ),
     "differs": (
-        lambda: tfr.evaluate_rows(*COLUMNS, data=TABLE.assign(market=range(480)), by="market"),
+        lambda: trm.evaluate_rows(*COLUMNS, data=TABLE.assign(market=range(480)), by="market"),
         "of the same query",
     ),
     "no column": (
-        lambda: tfr.evaluate_rows(*COLUMNS, data=TABLE, by="lang"),
+        lambda: trm.evaluate_rows(*COLUMNS, data=TABLE, by="lang"),
         "by='lang', for the columns 'user', 'click', 'score', 'language', 'market'. Did you mean 'language'?",
     ),
-    "rows": (lambda: tfr.evaluate_rows(*COLUMNS, data=TABLE, by=LANGUAGE), "60 values of 'slice' for 480 rows"),
+    "rows": (lambda: trm.evaluate_rows(*COLUMNS, data=TABLE, by=LANGUAGE), "60 values of 'slice' for 480 rows"),
     "groups": (
-        lambda: tfr.evaluate_rows(None, [1, 0, 1], [1, 2, 3], ["mrr"], groups=[2, 1], by=["a", "b"]),
+        lambda: trm.evaluate_rows(None, [1, 0, 1], [1, 2, 3], ["mrr"], groups=[2, 1], by=["a", "b"]),
         "2 values of 'slice' for 3 rows",
     ),
     "both": (lambda: of(slice(None), per_query=True, num_queries=True), "`num_queries` is for means"),
-    "no data": (lambda: tfr.evaluate_rows(*COLUMNS), "without `data`. Pass data=frame"),
+    "no data": (lambda: trm.evaluate_rows(*COLUMNS), "without `data`. Pass data=frame"),
     "one value": (
-        lambda: tfr.evaluate_rows([1], [1], [1.0], ["mrr"], by=np.array("x")),
+        lambda: trm.evaluate_rows([1], [1], [1.0], ["mrr"], by=np.array("x")),
         "in `by` must be one column, with a value for each row. Received: shape ()",
     ),
     "lists": (
@@ -307,11 +307,11 @@ ERRORS = {
         "must be hashable",
     ),
     "too few slices, with a value over all queries": (
-        lambda: tfr.evaluate([[1]] * 3, [[0]] * 3, ["coverage@1"], inputs="ids", num_items=2, by=["a", "b"]),
+        lambda: trm.evaluate([[1]] * 3, [[0]] * 3, ["coverage@1"], inputs="ids", num_items=2, by=["a", "b"]),
         "2 values of 'slice' for 3 queries",
     ),
     "no frame": (
-        lambda: tfr.evaluate_rows(*COLUMNS, data=3),
+        lambda: trm.evaluate_rows(*COLUMNS, data=3),
         "`data` must be a frame, or a dict of columns. Received: 3",
     ),
     "key of a metric": (
@@ -319,7 +319,7 @@ ERRORS = {
         "number of queries. Received: 'mrr'",
     ),
     "num_queries": (
-        lambda: tfr.evaluate([[1]], [[1]], [tfr.NDCG(name="num_queries")], num_queries=True),
+        lambda: trm.evaluate([[1]], [[1]], [trm.NDCG(name="num_queries")], num_queries=True),
         "Received: 'num_queries'",
     ),
 }  # fmt: skip
@@ -334,12 +334,12 @@ def test_errors(case):
 
 def test_an_unknown_slice_is_a_key_error():
     with pytest.raises(KeyError, match=r"must be a slice by 'slice'\. Received: 'it'"):
-        tfr.evaluate(LABELS, SCORES, METRICS, by=LANGUAGE)["it"]
+        trm.evaluate(LABELS, SCORES, METRICS, by=LANGUAGE)["it"]
 
 
 def test_no_queries_have_no_slices():
     none = np.zeros((0, 3))
-    found = tfr.evaluate(none, none, ["mrr"], by=[], per_query=True)
+    found = trm.evaluate(none, none, ["mrr"], by=[], per_query=True)
     assert {name: len(column) for name, column in found.items()} == {
         "slice": 0,
         "mrr": 0,
@@ -349,17 +349,17 @@ def test_no_queries_have_no_slices():
 def test_the_values_of_many_queries_print_the_first_and_the_last():
     rng = np.random.default_rng(0)
     labels, scores = rng.integers(0, 2, (1000, 5)), rng.random((1000, 5))
-    values = tfr.evaluate(labels, scores, ["mrr", "map"], per_query=True)
+    values = trm.evaluate(labels, scores, ["mrr", "map"], per_query=True)
     assert len(repr(values)) < 300
     assert "..." in repr(values)
-    few = tfr.evaluate(labels[:60], scores[:60], ["mrr"], per_query=True)
+    few = trm.evaluate(labels[:60], scores[:60], ["mrr"], per_query=True)
     assert "..." not in repr(few)
 
 
 def test_slices_as_dicts():
     labels, scores = [[1, 0], [0, 1], [0, 1]], [[2.0, 1.0]] * 3
     by = {"language": ["de", "de", "en"], "year": [1, 1, 2]}
-    found = tfr.evaluate(labels, scores, ["mrr"], by=by).to_dicts()
+    found = trm.evaluate(labels, scores, ["mrr"], by=by).to_dicts()
     assert found == [
         {"language": "de", "year": 1, "queries": 2, "mrr": 0.75},
         {"language": "en", "year": 2, "queries": 1, "mrr": 0.5},

@@ -20,7 +20,7 @@ from sql_cases import (
 )
 from sqlglot import exp
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics.__main__ import main
 
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "guide" / "large-tables.md"
@@ -43,7 +43,7 @@ def values_of_slices(column):
 
 
 def value_of(metric, rows, **options):
-    statement = tfr.as_sql([metric], "rows", **COLUMNS, **options)
+    statement = trm.as_sql([metric], "rows", **COLUMNS, **options)
     return rows_of(statement, rows=rows)[metric].tolist()
 
 
@@ -78,9 +78,9 @@ def run():
 def test_random_tables_have_the_values_of_evaluate_rows(rows, metrics, options):
     """Each of 3,000 tables is a slice."""
     metrics = [each for each in metrics if "empty" not in options or "(e" not in each]
-    expected = tfr.evaluate_rows(*ARRAYS, metrics, data=rows, by="table", **options)
+    expected = trm.evaluate_rows(*ARRAYS, metrics, data=rows, by="table", **options)
     options = {{"sample_weight": "weight"}.get(o, o): v for o, v in options.items()}
-    statement = tfr.as_sql(metrics, "rows", **COLUMNS, by="table", **options)
+    statement = trm.as_sql(metrics, "rows", **COLUMNS, by="table", **options)
     assert_equal(rows_of(statement, rows=rows), expected.to_dicts())
 
 
@@ -97,9 +97,9 @@ def test_random_runs_have_the_values_of_evaluate_run(run, options):
     qrels, predicted = run
     metrics = METRICS + OF_WHOLE_LISTS * ("missing_queries" in options)
     names = {**COLUMNS, "item": "item", "by": "table"}
-    expected = tfr.evaluate_run(qrels, predicted, metrics, **names, **options)
+    expected = trm.evaluate_run(qrels, predicted, metrics, **names, **options)
     options = {{"sample_weight": "weight"}.get(o, o): v for o, v in options.items()}
-    statement = tfr.as_sql(metrics, "run", judgments="qrels", **names, **options)
+    statement = trm.as_sql(metrics, "run", judgments="qrels", **names, **options)
     assert_equal(rows_of(statement, run=predicted, qrels=qrels), expected.to_dicts())
 
 
@@ -107,18 +107,18 @@ def test_integers_are_ordered_as_text_by_the_convention_of_trec_eval():
     qrels = pd.DataFrame({"the query": 1, "item": [10, 9, 100], "label": [1, 0, 0]})
     predicted = qrels.drop(columns="label").assign(score=[1.0, 1.0 + 1e-9, 1.0])
     names = {**COLUMNS, "item": "item", "convention": "trec_eval"}
-    statement = tfr.as_sql(["mrr"], "run", judgments="qrels", **names)
+    statement = trm.as_sql(["mrr"], "run", judgments="qrels", **names)
     found = rows_of(statement, run=predicted, qrels=qrels)["mrr"].tolist()
     assert found == [1 / 3]  # 9, 100, 10
-    assert tfr.evaluate_run(qrels, predicted, ["mrr"], **names) == {"mrr": 1 / 3}
+    assert trm.evaluate_run(qrels, predicted, ["mrr"], **names) == {"mrr": 1 / 3}
 
 
 def test_values_of_queries(rows):
     rows = rows[rows["table"] < 50]
     options = {"per_query": True, "by": ["market", "table"]}
     metrics = ["ndcg@3", "auc", "judged@2"]  # AUC leaves queries out
-    expected = tfr.evaluate_rows(*ARRAYS, metrics, data=rows, **options)
-    statement = tfr.as_sql(metrics, "rows", **COLUMNS, **options)
+    expected = trm.evaluate_rows(*ARRAYS, metrics, data=rows, **options)
+    statement = trm.as_sql(metrics, "rows", **COLUMNS, **options)
     found = rows_of(statement, rows=rows)
     assert [*found.columns] == [*expected]
     found = found.set_index("query").loc[expected["query"]]
@@ -130,8 +130,8 @@ def test_values_of_queries(rows):
 def test_several_columns_of_slices(rows):
     rows = rows[rows["table"] < 50].assign(half=lambda frame: frame["table"] % 2)
     options = {"by": ["market", "half"]}
-    expected = tfr.evaluate_rows(*ARRAYS, ["ndcg@3"], data=rows, **options).to_dicts()
-    found = rows_of(tfr.as_sql(["ndcg@3"], "rows", **COLUMNS, **options), rows=rows)
+    expected = trm.evaluate_rows(*ARRAYS, ["ndcg@3"], data=rows, **options).to_dicts()
+    found = rows_of(trm.as_sql(["ndcg@3"], "rows", **COLUMNS, **options), rows=rows)
     markets = values_of_slices(found["market"])
     assert markets == [*(row["market"] for row in expected[:-1]), None]
     assert found["queries"].tolist() == [row["queries"] for row in expected]
@@ -143,8 +143,8 @@ def test_a_list_of_100000_tied_items():
     labels[[3, 7, 50_000]] = 1, 3, 2
     rows = table(labels, np.zeros(100_000))
     metrics = ["ndcg@10", "ndcg", "mrr", "map", "map@10", "recall@10", "hit_rate@10"]
-    expected = tfr.evaluate_rows(*ARRAYS, metrics, data=rows)
-    found = rows_of(tfr.as_sql(metrics, "rows", **COLUMNS), rows=rows)
+    expected = trm.evaluate_rows(*ARRAYS, metrics, data=rows)
+    found = rows_of(trm.as_sql(metrics, "rows", **COLUMNS), rows=rows)
     for name in metrics:
         assert found[name][0] == pytest.approx(expected[name], rel=1e-12, abs=0)
 
@@ -156,10 +156,10 @@ def test_a_metric_is_in_sql_or_an_error_names_it(name):
     reads_others = declaration.reads_items or declaration.has_subtopics
     if reads_others or name in NOT_IN_SQL:
         with pytest.raises(ValueError, match=repr(name)):
-            tfr.as_sql([name], "rows", **COLUMNS)
+            trm.as_sql([name], "rows", **COLUMNS)
         return
-    statement = tfr.as_sql([name], "rows", **COLUMNS)
-    expected = tfr.evaluate_rows(*ARRAYS, [name], data=rows)
+    statement = trm.as_sql([name], "rows", **COLUMNS)
+    expected = trm.evaluate_rows(*ARRAYS, [name], data=rows)
     assert rows_of(statement, rows=rows)[name][0] == pytest.approx(expected[name])
 
 
@@ -168,8 +168,8 @@ def test_a_custom_metric_is_in_sql(declarations):
         hits = lists.expected(relevance)
         return lists.sum_to_cutoffs(hits * decay**lists.ranks)
 
-    @tfr.metric("hits_for_sql", formula=hits_for_sql, gain=tfr.BinaryGain)
-    class HitsForSQL(tfr.TopKMetric):
+    @trm.metric("hits_for_sql", formula=hits_for_sql, gain=trm.BinaryGain)
+    class HitsForSQL(trm.TopKMetric):
         """Hits that count less further down."""
 
         decay: float = 0.5
@@ -183,8 +183,8 @@ def test_a_custom_metric_is_in_sql(declarations):
     [
         ("map(denominator=hits)", {}, "`denominator`"),
         ("ndcg(ideal=retrieved)", {}, "`ideal`"),
-        (tfr.NDCG(gain=lambda labels: labels), {}, "`gain`"),
-        (tfr.NDCG(discount=lambda ranks: 1 / ranks), {}, "`discount`"),
+        (trm.NDCG(gain=lambda labels: labels), {}, "`gain`"),
+        (trm.NDCG(discount=lambda ranks: 1 / ranks), {}, "`discount`"),
         ("ndcg", {"ties": "stable"}, "ties='stable'"),
         ("ndcg", {"convention": "trec_eval"}, "ties='stable'"),
         ("ndcg", {"dialect": "oracle"}, "'oracle'"),
@@ -196,7 +196,7 @@ def test_a_custom_metric_is_in_sql(declarations):
 )
 def test_what_sql_lacks_is_an_error_that_names_it(metric, options, named):
     with pytest.raises(ValueError, match=named):
-        tfr.as_sql([metric], "rows", **COLUMNS, **options)
+        trm.as_sql([metric], "rows", **COLUMNS, **options)
 
 
 @pytest.mark.parametrize(
@@ -213,20 +213,20 @@ def test_what_sql_lacks_is_an_error_that_names_it(metric, options, named):
 )
 def test_a_table_is_a_name_or_a_subquery(given):
     with pytest.raises(ValueError, match="SELECT in parentheses"):
-        tfr.as_sql(["ndcg"], given, **COLUMNS)
+        trm.as_sql(["ndcg"], given, **COLUMNS)
 
 
 def test_a_subquery_is_read_like_a_table():
     rows = table([1, 0, 0, 1], [1, 2, 3, 4])
     subquery = "(SELECT * FROM rows WHERE score < 4)"
-    statement = tfr.as_sql(["mrr"], subquery, **COLUMNS)
+    statement = trm.as_sql(["mrr"], subquery, **COLUMNS)
     assert rows_of(statement, rows=rows)["mrr"][0] == pytest.approx(1 / 3)
 
 
 def test_names_of_columns_are_quoted():
     names = {"query": 'q"; DROP', "label": "é'", "score": "select"}
     rows = pd.DataFrame(dict(zip(names.values(), [["a", "a"], [0, 1], [1, 2]])))
-    statement = tfr.as_sql(["mrr"], "rows", **names, by='q"; DROP', per_query=True)
+    statement = trm.as_sql(["mrr"], "rows", **names, by='q"; DROP', per_query=True)
     assert rows_of(statement, rows=rows).to_dict("list") == {
         "query": ["a"], 'q"; DROP': ["a"], "mrr": [1.0],
     }  # fmt: skip
@@ -251,7 +251,7 @@ def test_scores_that_databases_order_differently(scores, expected):
 def test_decimals_are_compared_as_given():
     rows = "(SELECT 'a' AS q, l, CAST(s AS DECIMAL(38, 20)) AS s FROM (VALUES "
     rows += "(1, '1.00000000000000000002'), (0, '1.00000000000000000001')) AS t(l, s))"
-    statement = tfr.as_sql(["mrr"], rows, query="q", label="l", score="s")
+    statement = trm.as_sql(["mrr"], rows, query="q", label="l", score="s")
     assert rows_of(statement)["mrr"][0] == 1
 
 
@@ -300,7 +300,7 @@ FUNCTIONS = {
 def test_every_dialect_has_the_functions_of_the_statement(dialect, is_run):
     options = {"judgments": "qrels", "item": "item", "convention": "trec_eval"}
     metrics = [each for each in [*METRICS, *CHOICES] if "@" in each]
-    statement = tfr.as_sql(
+    statement = trm.as_sql(
         metrics, "rows", **COLUMNS, by="market", weight="weight", dialect=dialect,
         separator="_", **(options if is_run else {}),
     )  # fmt: skip
@@ -325,13 +325,13 @@ def test_the_command_prints_the_statement(capsys, dialect):
     options = {"by": "market", "dialect": dialect}
     options["separator"] = "_" if dialect == "bigquery" else "@"
     assert main(["rows", "-m", "ndcg@10", "--gain", "linear", *columns]) == 0
-    expected = tfr.as_sql(["ndcg@10"], "rows", **COLUMNS, **options, gain="linear")
+    expected = trm.as_sql(["ndcg@10"], "rows", **COLUMNS, **options, gain="linear")
     assert capsys.readouterr().out == f"{expected}\n"
     run = ["qrels", "run", "--item", "id", "--convention", "trec_eval", "-q"]
     assert main([*run, "-m", "mrr", *columns]) == 0
     options |= {"judgments": "qrels", "item": "id", "missing_queries": "skip"}
     options |= {"convention": "trec_eval", "per_query": True}
-    expected = tfr.as_sql(["mrr"], "run", **COLUMNS, **options)
+    expected = trm.as_sql(["mrr"], "run", **COLUMNS, **options)
     assert capsys.readouterr().out == f"{expected}\n"
 
 
@@ -350,7 +350,7 @@ def test_errors_of_the_command(capsys, arguments, error):
 
 
 def test_a_comment_explains_each_step():
-    statement = tfr.as_sql(["mrr"], "rows", **COLUMNS)
+    statement = trm.as_sql(["mrr"], "rows", **COLUMNS)
     assert len(re.findall(r" AS \(\n  /\* ", statement)) == statement.count(" AS (\n")
 
 

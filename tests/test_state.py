@@ -21,7 +21,7 @@ from keras_backend import (
     results,
 )
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics.inputs import mistakes
 
 if IS_TENSORFLOW:
@@ -57,7 +57,7 @@ def part(labels, queries):
 @pytest.mark.parametrize("way", ["eager", pytest.param("graph", marks=ONLY_TENSORFLOW)])
 def test_threads_that_share_a_metric_lose_no_updates(way):
     """In Keras 3, `keras.metrics.Mean` loses up to half of these updates."""
-    metric = tfr.RankingMetrics(NAMES, dtype=DTYPE)
+    metric = trm.RankingMetrics(NAMES, dtype=DTYPE)
 
     def update():
         metric.update_state(LABELS, SCORES, WEIGHTS)
@@ -69,26 +69,26 @@ def test_threads_that_share_a_metric_lose_no_updates(way):
     _, weight = sums(metric)
     assert weight == pytest.approx(801 * WEIGHTS.sum(), rel=1e-12)
     assert results(metric) == pytest.approx(
-        tfr.evaluate(LABELS, SCORES, NAMES, sample_weight=WEIGHTS), rel=PRECISION
+        trm.evaluate(LABELS, SCORES, NAMES, sample_weight=WEIGHTS), rel=PRECISION
     )
 
 
 def test_threads_with_metrics_of_their_own():
     def run(seed):
-        metric = tfr.RankingMetrics(["ndcg@4", "map", "mrr"], dtype=DTYPE)
+        metric = trm.RankingMetrics(["ndcg@4", "map", "mrr"], dtype=DTYPE)
         for _ in range(20):  # the first of them compile, in all threads at once
             metric.update_state(*random_lists(seed))
         return results(metric)
 
     for seed, found in enumerate(in_threads(run, range(8))):
-        reference = tfr.evaluate(*random_lists(seed), [*found])
+        reference = trm.evaluate(*random_lists(seed), [*found])
         assert found == pytest.approx(reference, rel=PRECISION)
 
 
 def test_evaluate_in_threads():
     def run(seed):
         labels, scores = random_lists(seed, queries=seed % 5 + 1, size=seed % 7 + 1)
-        return tfr.evaluate(labels, scores, NAMES, mask=labels >= 0)
+        return trm.evaluate(labels, scores, NAMES, mask=labels >= 0)
 
     found = in_threads(run, range(160))
     assert found == [run(seed) for seed in range(160)]
@@ -101,8 +101,8 @@ def test_evaluate_in_a_process_that_was_spawned():
     with concurrent.futures.ProcessPoolExecutor(
         1, mp_context=multiprocessing.get_context("spawn")
     ) as pool:
-        found = pool.submit(tfr.evaluate, LABELS, SCORES, NAMES).result(timeout=120)
-    assert found == tfr.evaluate(LABELS, SCORES, NAMES)
+        found = pool.submit(trm.evaluate, LABELS, SCORES, NAMES).result(timeout=120)
+    assert found == trm.evaluate(LABELS, SCORES, NAMES)
 
 
 # Copies and merges
@@ -116,7 +116,7 @@ def test_evaluate_in_a_process_that_was_spawned():
 )
 def test_a_copy_in_mid_epoch_goes_on_by_itself(make_copy, ties):
     labels, scores = random_lists(0, ties=True)
-    metric = tfr.RankingMetrics(NAMES, ties=ties)
+    metric = trm.RankingMetrics(NAMES, ties=ties)
     metric.update_state(labels[FIRST], scores[FIRST])
     before = results(metric)
     duplicate = make_copy(metric)
@@ -127,7 +127,7 @@ def test_a_copy_in_mid_epoch_goes_on_by_itself(make_copy, ties):
 
 
 def test_a_state_is_loaded_by_a_version_that_counts_more_facts(monkeypatch):
-    metric = tfr.RankingMetrics(NAMES)
+    metric = trm.RankingMetrics(NAMES)
     metric.update_state(LABELS[FIRST], SCORES[FIRST])
     pickled, value = pickle.dumps(metric), results(metric)
     stored = {}
@@ -136,7 +136,7 @@ def test_a_state_is_loaded_by_a_version_that_counts_more_facts(monkeypatch):
 
     monkeypatch.setitem(mistakes.LABEL_FACTS, "twos", lambda labels: labels == 2)
     monkeypatch.setitem(mistakes.LABEL_FACTS, "threes", lambda labels: labels == 3)
-    newer = tfr.RankingMetrics(NAMES)
+    newer = trm.RankingMetrics(NAMES)
     assert newer.variables[0].shape != metric.variables[0].shape
     assert results(pickle.loads(pickled)) == value
     if not IS_KERAS_3:
@@ -160,7 +160,7 @@ def test_merged_parts_equal_the_whole():
 
 
 def test_the_state_stays_exact_over_many_updates():
-    metric = tfr.MeanReciprocalRank()
+    metric = trm.MeanReciprocalRank()
     metric.update_state([[1, 0]], [[2.0, 1.0]], sample_weight=1e8)
     expected = np.array([1e8, 1e8])
     for _ in range(100):
@@ -170,19 +170,19 @@ def test_the_state_stays_exact_over_many_updates():
 
 
 def test_a_result_that_overflows_the_dtype_of_the_metric_is_nan():
-    metric = tfr.DCG(dtype="float16", gain="exponential")
+    metric = trm.DCG(dtype="float16", gain="exponential")
     metric.update_state([[20, 1]], [[2.0, 1.0]])
     assert "float16" in str(metric.result().dtype)
     assert np.isnan(float(metric.result()))  # 2^20 is more than a float16 holds
 
 
 def test_merged_ranking_metrics_may_have_other_prefixes():
-    first = tfr.RankingMetrics(NAMES, prefix="a_", dtype=DTYPE)
-    second = tfr.RankingMetrics(NAMES, prefix="b_", dtype=DTYPE)
+    first = trm.RankingMetrics(NAMES, prefix="a_", dtype=DTYPE)
+    second = trm.RankingMetrics(NAMES, prefix="b_", dtype=DTYPE)
     first.update_state(*part(LABELS, FIRST))
     second.update_state(*part(LABELS, SECOND))
     first.merge_state([second])
-    reference = tfr.evaluate(LABELS, SCORES, NAMES, sample_weight=WEIGHTS)
+    reference = trm.evaluate(LABELS, SCORES, NAMES, sample_weight=WEIGHTS)
     assert results(first) == pytest.approx(
         {f"a_{name}": value for name, value in reference.items()}, rel=PRECISION
     )
@@ -191,16 +191,16 @@ def test_merged_ranking_metrics_may_have_other_prefixes():
 @pytest.mark.parametrize(
     ("into", "other", "difference"),
     [
-        (tfr.NDCG(), tfr.DCG(), r"Received: dcg \(.* into ndcg \("),
-        (tfr.NDCG(k=3), tfr.NDCG(k=5), r"Received: ndcg@5 \(.* into ndcg@3 \("),
-        (tfr.NDCG(), tfr.NDCG(gain="linear"), "gain='linear'.*gain='exponential'"),
-        (tfr.NDCG(), tfr.NDCG(inputs="ids"), "inputs='ids'.* into inputs='labels'"),
-        (tfr.RankingMetrics(["map", "mrr"]), tfr.RankingMetrics(["mrr", "map"]), r"Received: mrr \(.* into map \("),
-        (tfr.RankingMetrics(["map"]), tfr.RankingMetrics(["map", "mrr"]), r"Received: mrr \(.* into nothing"),
-        (tfr.NDCG(), keras.metrics.Mean(), "metrics of tfrankmetrics"),
+        (trm.NDCG(), trm.DCG(), r"Received: dcg \(.* into ndcg \("),
+        (trm.NDCG(k=3), trm.NDCG(k=5), r"Received: ndcg@5 \(.* into ndcg@3 \("),
+        (trm.NDCG(), trm.NDCG(gain="linear"), "gain='linear'.*gain='exponential'"),
+        (trm.NDCG(), trm.NDCG(inputs="ids"), "inputs='ids'.* into inputs='labels'"),
+        (trm.RankingMetrics(["map", "mrr"]), trm.RankingMetrics(["mrr", "map"]), r"Received: mrr \(.* into map \("),
+        (trm.RankingMetrics(["map"]), trm.RankingMetrics(["map", "mrr"]), r"Received: mrr \(.* into nothing"),
+        (trm.NDCG(), keras.metrics.Mean(), "metrics of tfrankmetrics"),
         (
-            tfr.NDCG(),
-            tfr.NDCG(gain=np.sqrt),  # without its address
+            trm.NDCG(),
+            trm.NDCG(gain=np.sqrt),  # without its address
             r"functions .* the same object\. Received: ndcg \(gain=sqrt, ",
         ),
     ],
@@ -215,7 +215,7 @@ def test_metrics_that_compute_something_else_are_not_merged(into, other, differe
 
 @pytest.mark.skipif(not IS_KERAS_3, reason="Keras 2 has no stateless calls")
 def test_stateless_calls_leave_the_state_alone():
-    metric = tfr.MeanReciprocalRank()
+    metric = trm.MeanReciprocalRank()
     state = [variable.value + 0 for variable in metric.variables]
     for _ in range(2):
         state = metric.stateless_update_state(state, [[0, 1]], [[2.0, 1.0]])
@@ -228,7 +228,7 @@ def test_stateless_calls_leave_the_state_alone():
 
 @ONLY_TENSORFLOW
 def test_a_checkpoint_of_the_variables_restores_a_metric(tmp_path):
-    metric, restored = tfr.RankingMetrics(NAMES), tfr.RankingMetrics(NAMES)
+    metric, restored = trm.RankingMetrics(NAMES), trm.RankingMetrics(NAMES)
     metric.update_state(LABELS, SCORES)
     path = tf.train.Checkpoint(state=list(metric.variables)).save(tmp_path / "state")
     checkpoint = tf.train.Checkpoint(state=list(restored.variables))
@@ -264,7 +264,7 @@ def train(*callbacks):
     model.compile(
         loss="mse",
         optimizer=keras.optimizers.SGD(0.3),
-        metrics=[tfr.MeanReciprocalRank(dtype=DTYPE), control],
+        metrics=[trm.MeanReciprocalRank(dtype=DTYPE), control],
     )
     options = {"batch_size": 4, "shuffle": False, "verbose": 0}
     history = model.fit(features, labels, callbacks=list(callbacks), **options).history

@@ -8,7 +8,7 @@ import oracle
 import pandas as pd
 import pytest
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics.__main__ import main
 from tfrankmetrics.evaluation import rows_by_query, trec_files
 
@@ -51,7 +51,7 @@ def merged(qrels, run):
 
 def of_rows(table, names, **options):
     columns = {"item_ids": "item_id", "subtopic": "subtopic", **options}
-    return tfr.evaluate_rows(
+    return trm.evaluate_rows(
         *["query_id", "label", "score"], names, data=table, **columns
     )
 
@@ -87,7 +87,7 @@ def test_tied_lists_equal_the_mean_over_all_orders(seed):
     number = np.maximum(labels.any(axis=1).sum(axis=1), 1)
     for k in range(1, 6):
         names = [f"strec@{k}", f"alpha_dcg@{k}", f"alpha_ndcg@{k}"]
-        recall, dcg, ndcg = tfr.evaluate(labels, scores, names, per_query=True).values()
+        recall, dcg, ndcg = trm.evaluate(labels, scores, names, per_query=True).values()
         np.testing.assert_allclose(recall, recalls[k - 1] / number, atol=1e-12)
         np.testing.assert_allclose(dcg, gains[k - 1], atol=1e-12)
         ideal = np.divide(dcg, ndcg, where=ndcg > 0, out=np.zeros(1000))
@@ -111,7 +111,7 @@ def dcg_of_greedy_ideal(labels, k):
 def test_the_greedy_ideal_is_not_always_the_best_order():
     # It begins with the item of two subtopics, and not with those of the other pairs.
     labels = [[[1, 1, 0, 0], [1, 0, 1, 0], [0, 1, 0, 1]]]
-    value = tfr.evaluate(labels, [[1, 3, 2]], ["alpha_ndcg@2"])["alpha_ndcg@2"]
+    value = trm.evaluate(labels, [[1, 3, 2]], ["alpha_ndcg@2"])["alpha_ndcg@2"]
     assert value == pytest.approx((2 + 2 / math.log2(3)) / (2 + 1.5 / math.log2(3)))
 
 
@@ -122,13 +122,13 @@ def test_the_order_of_the_items_does_not_change_the_greedy_ideal(subtopics, alph
     labels = (rng.random((20, 12, subtopics)) < min(0.4, 4 / subtopics)).astype(float)
     labels[:, ::3] = np.roll(labels[:, 1::3], 1, axis=2)  # other items of equal gains
     scores = rng.normal(size=(20, 12))
-    expected = tfr.evaluate(labels, scores, ["alpha_ndcg@5"], alpha=alpha)
+    expected = trm.evaluate(labels, scores, ["alpha_ndcg@5"], alpha=alpha)
     order = rng.permutation(12)
     moved = labels[:, order], scores[:, order]
-    assert tfr.evaluate(*moved, ["alpha_ndcg@5"], alpha=alpha) == expected
+    assert trm.evaluate(*moved, ["alpha_ndcg@5"], alpha=alpha) == expected
     one = labels[:1, :6, :60], scores[:1, :6]
     value, _ = oracle.evaluate("alpha_ndcg", one[0][0], one[1][0], alpha=alpha)
-    found = tfr.evaluate(*one, ["alpha_ndcg"], alpha=alpha)["alpha_ndcg"]
+    found = trm.evaluate(*one, ["alpha_ndcg"], alpha=alpha)["alpha_ndcg"]
     assert found == pytest.approx(value, rel=1e-12)
 
 
@@ -136,31 +136,31 @@ def test_the_order_of_the_items_does_not_change_the_greedy_ideal(subtopics, alph
 
 
 def test_the_example_in_each_form(tmp_path):
-    assert tfr.evaluate_run(QRELS, RUN, NAMES) == pytest.approx(EXAMPLE)
+    assert trm.evaluate_run(QRELS, RUN, NAMES) == pytest.approx(EXAMPLE)
     assert of_rows(merged(QRELS, RUN), NAMES) == pytest.approx(EXAMPLE)
     renamed = QRELS.rename(columns={"subtopic": "nugget"})
-    found = tfr.evaluate_run(renamed, RUN, NAMES, subtopic="nugget")
+    found = trm.evaluate_run(renamed, RUN, NAMES, subtopic="nugget")
     assert found == pytest.approx(EXAMPLE)
     paths = tmp_path / "qrels.txt", tmp_path / "qrels.csv"
     paths[0].write_text("q 1 a 1\nq 1 b 1\n# a comment\nq 2 b 1\nq 2 c 1\nq 3 d 1\n")
     QRELS.to_csv(paths[1], index=False)
     for path in paths:
-        assert tfr.evaluate_run(path, RUN, NAMES) == pytest.approx(EXAMPLE)
-        assert tfr.evaluate_run(path, RUN, ["recall@3"], subtopic="subtopic") == {
+        assert trm.evaluate_run(path, RUN, NAMES) == pytest.approx(EXAMPLE)
+        assert trm.evaluate_run(path, RUN, ["recall@3"], subtopic="subtopic") == {
             "recall@3": 0.5
         }
 
 
 def test_explanations_of_tables_show_the_labels_of_subtopics():
-    explained = tfr.explain_run(QRELS, RUN, "alpha_ndcg@5", "q")
+    explained = trm.explain_run(QRELS, RUN, "alpha_ndcg@5", "q")
     assert explained.value == pytest.approx(EXAMPLE["alpha_ndcg@5"])
     assert "3     b         2  1 1 0" in str(explained)
     assert "contribution = novelty * discount / 3.0963" in str(explained)
     columns = {"item_ids": "item_id", "subtopic": "subtopic"}
     rows = "query_id", "label", "score", "strec@5", "q"
-    of_table = tfr.explain_rows(*rows, data=merged(QRELS, RUN), **columns)
+    of_table = trm.explain_rows(*rows, data=merged(QRELS, RUN), **columns)
     assert of_table.value == pytest.approx(2 / 3)
-    both = tfr.explain_run(QRELS, RUN, "alpha_ndcg@5", "q", versus=tfr.RecallAtK(k=5))
+    both = trm.explain_run(QRELS, RUN, "alpha_ndcg@5", "q", versus=trm.RecallAtK(k=5))
     assert both.value == explained.value
 
 
@@ -192,10 +192,10 @@ def test_tables_equal_arrays_of_items_by_descending_id(ties):
     """Of these, `argmax` of a greedy ideal takes the first, with the greatest id."""
     qrels, run = random_tables(3, ties=ties)
     names = ["subtopic_recall@3", "alpha_dcg@3", "precision_ia@3"]
-    found = tfr.evaluate_run(qrels, run, [*names, "alpha_ndcg@3"], per_query=True)
+    found = trm.evaluate_run(qrels, run, [*names, "alpha_ndcg@3"], per_query=True)
     assert (found["query"] == [*qrels.groupby("query_id").groups]).all()
     for query, (labels, scores) in enumerate(arrays_of(qrels, run)):
-        expected = tfr.evaluate(labels, scores, names)
+        expected = trm.evaluate(labels, scores, names)
         assert {n: found[n][query] for n in names} == pytest.approx(expected)
         dcg, items = expected["alpha_dcg@3"], (labels[0] >= 1) * 1.0
         ideal = dcg_of_greedy_ideal(items, 3)
@@ -208,7 +208,7 @@ def test_order_parts_and_names_of_rows_do_not_matter(form, monkeypatch):
 
     def evaluate(qrels, run, **options):
         if form == "run":
-            return tfr.evaluate_run(qrels, run, ALL, per_query=True, **options)
+            return trm.evaluate_run(qrels, run, ALL, per_query=True, **options)
         return of_rows(merged(qrels, run), ALL, per_query=True, **options)
 
     def assert_same(found):
@@ -229,13 +229,13 @@ def test_other_metrics_take_the_highest_label_of_an_item():
     qrels, run = random_tables(5)
     names = ["ndcg@3", "recall@2", "map", "judged@3", "bpref"]
     highest = qrels.groupby(["query_id", "item_id"], as_index=False)["label"].max()
-    found = tfr.evaluate_run(qrels, run, [*names, "alpha_ndcg"], subtopic="subtopic")
+    found = trm.evaluate_run(qrels, run, [*names, "alpha_ndcg"], subtopic="subtopic")
     del found["alpha_ndcg"]
-    assert found == pytest.approx(tfr.evaluate_run(highest, run, names))
+    assert found == pytest.approx(trm.evaluate_run(highest, run, names))
     table = merged(qrels, run)
     once = table.groupby(["query_id", "item_id"], as_index=False).max()
     columns = "query_id", "label", "score"
-    expected = tfr.evaluate_rows(*columns, names, data=once)
+    expected = trm.evaluate_rows(*columns, names, data=once)
     assert of_rows(table, names) == pytest.approx(expected)
 
 
@@ -243,13 +243,13 @@ def test_weights_slices_and_models_by_columns_of_judgments():
     qrels, run = random_tables(6)
     qrels["weight"], qrels["by"] = qrels["query_id"] + 1, qrels["query_id"] % 2
     options = {"sample_weight": "weight", "by": "by"}
-    found = tfr.evaluate_run(qrels, run, ["strec@3"], **options)
-    values = tfr.evaluate_run(qrels, run, ["strec@3"], per_query=True)["strec@3"]
+    found = trm.evaluate_run(qrels, run, ["strec@3"], **options)
+    values = trm.evaluate_run(qrels, run, ["strec@3"], per_query=True)["strec@3"]
     weights = np.arange(len(values)) + 1
     expected = np.average(values, weights=weights)
     assert found.to_dicts()[-1]["strec@3"] == pytest.approx(expected)
     models = pd.concat([run.assign(model="a"), run.assign(model="b", score=1)])
-    both = tfr.evaluate_run(qrels, models, ["strec@3"], model="model")
+    both = trm.evaluate_run(qrels, models, ["strec@3"], model="model")
     assert both["a"]["strec@3"] == pytest.approx(values.mean())
 
 
@@ -259,10 +259,10 @@ def test_a_large_file_of_judgments(separator, tmp_path, monkeypatch):
     path, run = tmp_path / "qrels.txt", run.astype({"query_id": str})
     lines = (separator.join(map(str, row)) for row in qrels.itertuples(index=False))
     path.write_text("\n".join(lines))
-    expected = tfr.evaluate_run(qrels.astype({"query_id": str}), run, ALL)
+    expected = trm.evaluate_run(qrels.astype({"query_id": str}), run, ALL)
     for large in (0, 10**9):
         monkeypatch.setattr(trec_files, "LARGE", large)
-        assert tfr.evaluate_run(path, run, ALL) == expected
+        assert trm.evaluate_run(path, run, ALL) == expected
 
 
 # Mistakes
@@ -273,21 +273,21 @@ def test_a_repeated_pair_is_an_error_that_names_the_option(tmp_path):
     path.write_text("q 1 b 1\nq 2 b 1\n")
     for qrels in (QRELS, path):
         with pytest.raises(ValueError, match=r"'b' twice.*subtopic='\.\.\.'"):
-            tfr.evaluate_run(qrels, RUN, ["recall@3"])
+            trm.evaluate_run(qrels, RUN, ["recall@3"])
     columns = {"data": merged(QRELS, RUN), "item_ids": "item_id"}
     with pytest.raises(ValueError, match=r"'b' twice.* pass `subtopic`"):
-        tfr.evaluate_rows("query_id", "label", "score", ["recall@3"], **columns)
+        trm.evaluate_rows("query_id", "label", "score", ["recall@3"], **columns)
 
 
 def test_an_item_is_judged_once_for_a_subtopic(tmp_path):
     twice = pd.concat([QRELS, QRELS[3:4]], ignore_index=True)
     message = "'q' with the item 'c' and the subtopic '2' twice, the second time in "
     with pytest.raises(ValueError, match=f"{message}row 5"):
-        tfr.evaluate_run(twice, RUN, NAMES)
+        trm.evaluate_run(twice, RUN, NAMES)
     path = tmp_path / "qrels.txt"
     twice.to_csv(path, sep=" ", header=False, index=False)
     with pytest.raises(ValueError, match=f"{message}line 6"):
-        tfr.evaluate_run(path, RUN, NAMES)
+        trm.evaluate_run(path, RUN, NAMES)
 
 
 def test_judgments_without_subtopics_are_an_error(tmp_path):
@@ -295,12 +295,12 @@ def test_judgments_without_subtopics_are_an_error(tmp_path):
     path.write_text("query-id corpus-id score\nq a 1\n")
     for qrels in ({"q": {"a": 1}}, path):
         with pytest.raises(ValueError, match="Judgments of subtopics must be a frame"):
-            tfr.evaluate_run(qrels, RUN, NAMES)
+            trm.evaluate_run(qrels, RUN, NAMES)
     with pytest.raises(ValueError, match="`subtopic` must name one column"):
-        tfr.evaluate_run(QRELS.drop(columns="subtopic"), RUN, NAMES)
+        trm.evaluate_run(QRELS.drop(columns="subtopic"), RUN, NAMES)
     missing = QRELS.assign(subtopic=[*"1122", None])
     with pytest.raises(ValueError, match=r"subtopics must not be missing.*row 4"):
-        tfr.evaluate_run(missing, RUN, NAMES)
+        trm.evaluate_run(missing, RUN, NAMES)
 
 
 def test_rows_need_subtopics_and_items_and_one_score_for_each():

@@ -8,7 +8,7 @@ import subprocess
 import numpy as np
 import pytest
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics.results.text_tables import in_latex, in_markdown
 
 NAMES = [
@@ -67,18 +67,18 @@ def results():
     number = len(ALL)
     lists = [[1, 0]] * number, [[2, 1]] * number
     by = {"<i>\n$_by_": ALL}
-    yield tfr.evaluate(*lists, ["mrr", tfr.NDCG(name="*m* _n_")], by=by)
+    yield trm.evaluate(*lists, ["mrr", trm.NDCG(name="*m* _n_")], by=by)
     rng = np.random.default_rng(0)
     models = {name: {"mrr": rng.random(number)} for name in ALL}
     two = {name: models[name] for name in ("*b*", "[a](b)")}
-    yield tfr.compare(two, by={"<b>slice</b> $x$": ALL}, test="t")
-    yield tfr.compare(models, test="t")
-    yield tfr.compare(models, test="t").movers("mrr", "*b*", model="two\nlines")
-    metric = tfr.MeanAveragePrecision(name="* _m_\n\n- *n*")
-    yield tfr.explain([ALL[:2]], [ALL], metric, inputs="ids")
+    yield trm.compare(two, by={"<b>slice</b> $x$": ALL}, test="t")
+    yield trm.compare(models, test="t")
+    yield trm.compare(models, test="t").movers("mrr", "*b*", model="two\nlines")
+    metric = trm.MeanAveragePrecision(name="* _m_\n\n- *n*")
+    yield trm.explain([ALL[:2]], [ALL], metric, inputs="ids")
     qrels, run = {"_q_": {"*a*": 1}, "b": {"c": 1}}, {"_q_": {"_b_": 2.0, "*a*": 1.0}}
-    yield tfr.explain_run(qrels, run, "map", "_q_")
-    yield tfr.evaluate_run(qrels, run, ["mrr"], by={"_q_": "~~s~~", "b": "[0, 1)"})
+    yield trm.explain_run(qrels, run, "map", "_q_")
+    yield trm.evaluate_run(qrels, run, ["mrr"], by={"_q_": "~~s~~", "b": "[0, 1)"})
 
 
 RESULTS = [*results()]
@@ -179,10 +179,10 @@ def test_names_with_dollars_can_be_plotted():
     two = {name: VALUES[name] for name in (NAMES[3], NAMES[4])}
     by = {"<b>$slice$</b>": SLICES}
     plots = [
-        tfr.compare(VALUES, by=by).plot()[0],
-        tfr.compare(two, by=by).plot()[0],
-        tfr.compare(two).plot_queries("mrr", NAMES[3]),
-        tfr.evaluate([[1, 0]] * 12, [[2, 1]] * 12, ["mrr"], by=by).plot()[0],
+        trm.compare(VALUES, by=by).plot()[0],
+        trm.compare(two, by=by).plot()[0],
+        trm.compare(two).plot_queries("mrr", NAMES[3]),
+        trm.evaluate([[1, 0]] * 12, [[2, 1]] * 12, ["mrr"], by=by).plot()[0],
     ]
     for axis in plots:
         axis.figure.canvas.draw()  # raises ParseException for wrong TeX

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from cases import metric_name, with_cutoffs
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics import CONVENTIONS
 
 FILE = pathlib.Path(__file__).parent / "tf_ranking_values.json"
@@ -33,7 +33,7 @@ def test_the_file_has_every_metric_and_kind_of_weights():
 @pytest.mark.parametrize("batch", BATCHES)
 def test_values_equal_tf_ranking(batch, kind):
     expected = batch[f"values of {kind}"]
-    values = tfr.evaluate(
+    values = trm.evaluate(
         batch[kind],
         batch["scores"],
         list(expected),

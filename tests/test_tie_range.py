@@ -9,7 +9,7 @@ import tensorflow as tf
 from cases import CASES, JUDGMENT_METRICS, METRICS, Case, random_lists, with_cutoffs
 from helpers import XLA, results, run_as, update_function
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 BEST_AND_WORST = [
     case
@@ -36,7 +36,7 @@ def test_best_and_worst_are_the_range_over_all_orders(case):
     labels, scores = tied_lists()
     cutoffs = [k for _, k in with_cutoffs([case], (1, 2, 4, None))]
     found = {
-        ties: tfr.evaluate(
+        ties: trm.evaluate(
             labels,
             scores,
             [case.metric(k, ties=ties, name=str(k)) for k in cutoffs],
@@ -67,23 +67,23 @@ def test_best_and_worst_take_no_item_weights(ties):
     """The best order of the NDCG of weighted items differs from that of their MRR."""
     labels, scores, weights = [[2, 1]], [[1.0, 1.0]], [[1.0, 5.0]]
     with pytest.raises(ValueError, match="require one weight per query"):
-        tfr.evaluate(labels, scores, ["ndcg"], sample_weight=weights, ties=ties)
+        trm.evaluate(labels, scores, ["ndcg"], sample_weight=weights, ties=ties)
     rows = [0, 0], [2, 1], [1.0, 1.0], ["ndcg"]
     with pytest.raises(ValueError, match="require one weight per query"):
-        tfr.evaluate_rows(*rows, sample_weight=[1.0, 5.0], ties=ties)
-    equal = tfr.evaluate_rows(*rows, sample_weight=[5.0, 5.0], ties=ties)
-    assert equal == tfr.evaluate(labels, scores, ["ndcg"], ties=ties)
+        trm.evaluate_rows(*rows, sample_weight=[1.0, 5.0], ties=ties)
+    equal = trm.evaluate_rows(*rows, sample_weight=[5.0, 5.0], ties=ties)
+    assert equal == trm.evaluate(labels, scores, ["ndcg"], ties=ties)
 
 
 def test_best_and_worst_sort_by_the_gain_of_each_metric():
     labels, scores = [[0, 1, 2]], [[1.0, 1.0, 1.0]]
     mask = [[True, True, True]]
-    odd = tfr.NDCG(1, gain=lambda x: tf.where(x < 2, x, 0), ties="best", name="odd")
-    metrics = [odd, tfr.NDCG(1, ties="best", name="usual")]
-    assert tfr.evaluate(labels, scores, metrics) == {"odd": 1.0, "usual": 1.0}
+    odd = trm.NDCG(1, gain=lambda x: tf.where(x < 2, x, 0), ties="best", name="odd")
+    metrics = [odd, trm.NDCG(1, ties="best", name="usual")]
+    assert trm.evaluate(labels, scores, metrics) == {"odd": 1.0, "usual": 1.0}
     for ties, expected in (("best", 1.0), ("worst", 0.0)):
         unjudged = [[-1, 0, -1]], scores, ["judged@1"]
-        assert tfr.evaluate(*unjudged, mask=mask, ties=ties) == {"judged@1": expected}
+        assert trm.evaluate(*unjudged, mask=mask, ties=ties) == {"judged@1": expected}
 
 
 @pytest.mark.parametrize("way", ["eager", "graph", XLA])
@@ -101,32 +101,32 @@ def test_best_and_worst_in_a_catalog(ties, way):
             if item >= 0:
                 labels[row, item] = of_grades[position]
     names = ["ndcg@3", "mrr", "map@5", "err@2"]
-    expected = tfr.evaluate(labels, scores, names, ties=ties)
-    metric = tfr.RankingMetrics(names, ties=ties, inputs="catalog", dtype="float64")
+    expected = trm.evaluate(labels, scores, names, ties=ties)
+    metric = trm.RankingMetrics(names, ties=ties, inputs="catalog", dtype="float64")
     update = run_as(way, update_function(metric))
     update({"ids": tf.constant(ids), "relevance": tf.constant(grades)}, scores)
     assert results(metric) == pytest.approx(expected, rel=1e-12)
-    assert expected != tfr.evaluate(labels, scores, names)
+    assert expected != trm.evaluate(labels, scores, names)
 
 
 def test_tied_and_judged_stand_beside_metrics_of_any_convention():
     labels, scores = [[1, 0, 0], [0, 1, 0]], [[1, 1, 0], [3, 2, 1]]
     names = ["ndcg@2", "tied@2"]
     for options in ({"convention": "trec_eval"}, {"ties": "stable"}):
-        found = tfr.evaluate(labels, scores, names, **options)
+        found = trm.evaluate(labels, scores, names, **options)
         assert found["tied@2"] == 1 / 2
     qrels, run = {"q": {"a": 1}}, {"q": {"a": 2.0, "b": 1.0}}
-    found = tfr.evaluate_run(
+    found = trm.evaluate_run(
         qrels, run, ["ndcg@2", "judged@2", "tied@2"], convention="trec_eval"
     )
     assert dict(found) == {"ndcg@2": 1.0, "judged@2": 1 / 2, "tied@2": 0.0}
     with pytest.raises(ValueError, match="which no such metric accepts"):
-        tfr.evaluate(labels, scores, ["tied@2"], ties="stable")
+        trm.evaluate(labels, scores, ["tied@2"], ties="stable")
 
 
 def test_the_best_order_of_subtopics_is_refused():
     with pytest.raises(ValueError, match="`ties` of `alpha_dcg` must be one of"):
-        tfr.AlphaDCG(ties="best")
+        trm.AlphaDCG(ties="best")
 
 
 @pytest.mark.parametrize("way", ["eager", "graph", XLA])
@@ -138,7 +138,7 @@ def test_tied_in_a_catalog(way):
         ([[1, 2, 2], [3, 1, -1], [4, 3, -1]], [0, 1 / 3, 1 / 3, 2 / 3]),
     ):
         names = ["tied@1", "tied@2", "tied@3", "tied@5"]
-        metric = tfr.RankingMetrics(names, inputs="catalog", dtype="float64")
+        metric = trm.RankingMetrics(names, inputs="catalog", dtype="float64")
         update = run_as(way, update_function(metric))
         update(tf.constant(ids), tf.constant(scores))
         assert [*results(metric).values()] == pytest.approx(expected)

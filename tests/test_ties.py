@@ -28,7 +28,7 @@ from helpers import (
     update_function,
 )
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics import options
 from tfrankmetrics.ranking.ties import TiePolicy
 
@@ -49,7 +49,7 @@ def test_expected_ties_equal_the_mean_over_all_orders(case, weighted):
         others = np.random.default_rng(9).permuted(labels, axis=1)
         labels = np.stack([labels, np.maximum(others, 0), labels - 1], axis=2)
     cutoffs = [k for _, k in with_cutoffs([case], (1, 2, 4, 6))]
-    values = tfr.evaluate(
+    values = trm.evaluate(
         labels,
         scores,
         [case.metric(k) for k in cutoffs],
@@ -93,7 +93,7 @@ def test_a_tie_that_goes_on_below_the_deepest_cutoff(case):
     labels, scores = lists_with_a_cut_tie()
     if case.name in SUBTOPIC_METRICS:
         labels = np.stack([labels, labels - 1], axis=2)
-    found = tfr.evaluate(labels, scores, [case.metric(10)], per_query=True)
+    found = trm.evaluate(labels, scores, [case.metric(10)], per_query=True)
     (values,) = found.values()
     for query, value in enumerate(values):
         expected = oracle.evaluate(
@@ -112,10 +112,10 @@ def test_a_cut_tie_in_a_program_of_known_size(kind):
         labels = np.stack([labels, labels - 1], axis=2)
     cases = [case for case in WITH_CUTOFF if case.name in kind]
     metrics = [case.metric(10, name=str(case)) for case in cases]
-    metric = tfr.RankingMetrics(metrics, dtype="float64")
+    metric = trm.RankingMetrics(metrics, dtype="float64")
     update = tf.function(update_function(metric), jit_compile=True)
     update(tf.constant(labels), tf.constant(scores))
-    assert results(metric) == pytest.approx(tfr.evaluate(labels, scores, metrics))
+    assert results(metric) == pytest.approx(trm.evaluate(labels, scores, metrics))
 
 
 def exact_average_precision_over_hits(above, size, relevant, k):
@@ -150,7 +150,7 @@ def test_average_precision_over_hits_in_long_lists(above, size, relevant, k, way
     scores = [2.0] * above + [1.0] * size
     for place in range(above):
         scores[place] += above - place  # no ties above the tied group
-    metric = tfr.MeanAveragePrecision(k=k, denominator="hits")
+    metric = trm.MeanAveragePrecision(k=k, denominator="hits")
     update = run_as(way, update_function(metric))
     update(tf.constant([labels]), tf.constant([scores]))
     expected = exact_average_precision_over_hits(above, size, relevant, k)
@@ -179,7 +179,7 @@ def test_constant_scores_in_a_long_list(name):
         "ndcg": sum(discounts) * relevant / size / sum(discounts[:relevant]),
         "recall": k / size,
     }
-    value = tfr.evaluate(labels, [0.5] * size, [f"{name}@{k}"])[f"{name}@{k}"]
+    value = trm.evaluate(labels, [0.5] * size, [f"{name}@{k}"])[f"{name}@{k}"]
     assert value == pytest.approx(expected[name], rel=1e-9)
 
 
@@ -187,19 +187,19 @@ def test_completeness_of_items_tied_at_the_cutoff():
     """Two relevant items are among four tied ones, of which two or three fit."""
     labels, scores = [1, 0, 1, 0, 1, 0], [3, 2, 2, 2, 2, 1]
     names = ["completeness@3", "full_recall@4", "all_recall"]
-    found = tfr.evaluate(labels, scores, names)
+    found = trm.evaluate(labels, scores, names)
     assert [*found.values()] == pytest.approx([1 / 6, 1 / 2, 1])
     missed = [*scores[:4], -np.inf, 1]
-    assert tfr.evaluate(labels, missed, ["full_recall"]) == {"full_recall": 0}
+    assert trm.evaluate(labels, missed, ["full_recall"]) == {"full_recall": 0}
 
 
 @pytest.mark.parametrize("metrics", OBJECTS_BY_KIND)
 def test_ties_in_one_list_do_not_change_other_lists(metrics):
     labels, scores = random_lists(7, queries=40, size=12)
     labels = labels_for(metrics[0].declaration.name, labels)
-    alone = tfr.evaluate(labels, scores, metrics, per_query=True)
+    alone = trm.evaluate(labels, scores, metrics, per_query=True)
     scores[-1] = 0.0
-    with_ties = tfr.evaluate(labels, scores, metrics, per_query=True)
+    with_ties = trm.evaluate(labels, scores, metrics, per_query=True)
     for name in alone:
         np.testing.assert_array_equal(
             alone[name][:-1], with_ties[name][:-1], err_msg=name
@@ -218,13 +218,13 @@ def test_nan_in_one_list_does_not_change_other_lists(ties, dtype):
     )
     options = {"ties": ties}
     names = ["mrr", "ndcg@2", "map", "precision@2"]
-    both = tfr.evaluate(labels, scores, names, per_query=True, **options)
-    alone = tfr.evaluate(labels[:1], scores[:1], names, per_query=True, **options)
+    both = trm.evaluate(labels, scores, names, per_query=True, **options)
+    alone = trm.evaluate(labels[:1], scores[:1], names, per_query=True, **options)
     assert alone["mrr"] == 1
     assert {name: values[:1] for name, values in both.items()} == alone
     # Within one list, NaN is below the lowest number.
     scores = np.array([[np.nan, lowest]], dtype)
-    assert tfr.evaluate([[1, 0]], scores, ["mrr"], **options) == {"mrr": 0.5}
+    assert trm.evaluate([[1, 0]], scores, ["mrr"], **options) == {"mrr": 0.5}
 
 
 @pytest.mark.parametrize("distinct", [40, 10**6], ids=["ties", "no ties"])
@@ -233,7 +233,7 @@ def test_pairs_of_a_long_list(distinct):
     labels, scores = rng.integers(0, 4, 100), rng.integers(0, distinct, 100)
     higher = labels[:, np.newaxis] > labels
     won = np.sign(scores[:, np.newaxis] - scores) / 2 + 0.5  # a tie counts one half
-    (value,) = tfr.evaluate(labels, scores, ["opa"]).values()
+    (value,) = trm.evaluate(labels, scores, ["opa"]).values()
     assert value == pytest.approx(won[higher].mean(), rel=1e-12)
 
 
@@ -243,10 +243,10 @@ def test_a_long_tie_in_the_middle_of_a_list():
     scores = [9, 8] + [5] * 30 + [2, 1]
     tensors = tf.constant([labels]), tf.constant([scores])
     # The first calls run op by op, and know the length of the list. A graph does not.
-    eager, *_, compiled = (tfr.evaluate(*tensors, ["mrr@10"]) for _ in range(10))
+    eager, *_, compiled = (trm.evaluate(*tensors, ["mrr@10"]) for _ in range(10))
     expected = sum(1 / rank for rank in range(3, 11)) / 30
     assert compiled == eager == {"mrr@10": pytest.approx(expected)}
-    assert tfr.evaluate(labels, scores, ["mrr@10"]) == eager
+    assert trm.evaluate(labels, scores, ["mrr@10"]) == eager
 
 
 def exact_err(*groups, k):
@@ -304,7 +304,7 @@ def test_err_of_several_long_ties_is_exact(name, way):
 
 def require_exact_err(name, k, way):
     lists, _, error = LONG_TIES[name]
-    metric = tfr.ExpectedReciprocalRank(k=k, dtype="float64", name="err")
+    metric = trm.ExpectedReciprocalRank(k=k, dtype="float64", name="err")
     update = run_as(way, update_function(metric))
     for groups in lists:
         sizes = [len(group) for group in groups]
@@ -316,7 +316,7 @@ def require_exact_err(name, k, way):
         expected = exact_err(*stops, k=k or sum(sizes))
         for value in (
             float(metric.result()),
-            *tfr.evaluate(labels, scores, [metric]).values(),
+            *trm.evaluate(labels, scores, [metric]).values(),
         ):
             assert value == pytest.approx(expected, rel=error, abs=0)
 
@@ -324,10 +324,10 @@ def require_exact_err(name, k, way):
 def test_a_certain_stop_in_a_short_tie():
     """PFound of one list: the first tied item has the probability 1."""
     labels, scores = [0, 1, 1], [2.0, 1.0, 1.0]
-    found = tfr.evaluate(labels, scores, ["pfound@1", "pfound"], max_label=1)
+    found = trm.evaluate(labels, scores, ["pfound@1", "pfound"], max_label=1)
     assert found == {"pfound@1": 0.0, "pfound": pytest.approx(0.85)}
     both = [labels, [1, 0, 0]], [scores, [1.0, 1.0, 1.0]]
-    values = tfr.evaluate(*both, ["pfound"], max_label=1, per_query=True)["pfound"]
+    values = trm.evaluate(*both, ["pfound"], max_label=1, per_query=True)["pfound"]
     assert values[0] == pytest.approx(0.85)
 
 
@@ -337,15 +337,15 @@ def test_average_precision_over_hits_of_a_long_tie_is_exact(size, relevant, k):
     k = min(k, size)
     expected = exact_average_precision_over_hits(0, size, relevant, k)
     labels = np.arange(size) < relevant
-    metric = tfr.MeanAveragePrecision(k=k, denominator="hits")
-    (value,) = tfr.evaluate([labels], [np.zeros(size)], [metric]).values()
+    metric = trm.MeanAveragePrecision(k=k, denominator="hits")
+    (value,) = trm.evaluate([labels], [np.zeros(size)], [metric]).values()
     assert value == pytest.approx(expected, rel=1e-14, abs=0)
 
 
 def test_err_of_long_ties_with_few_and_with_many_labels_in_one_batch():
     few, many = np.tile([1.0, 2.0], 80), np.arange(1, 161) / 40
     labels = np.stack([few, many])
-    found = tfr.evaluate(labels, np.zeros((2, 160)), ["err@70"], per_query=True)
+    found = trm.evaluate(labels, np.zeros((2, 160)), ["err@70"], per_query=True)
     stops = [[Fraction(2**label - 1) / 16 for label in row] for row in labels.tolist()]
     expected = [exact_err(row, k=70) for row in stops]
     assert found["err@70"] == pytest.approx(expected, rel=1e-12)
@@ -353,8 +353,8 @@ def test_err_of_long_ties_with_few_and_with_many_labels_in_one_batch():
 
 def test_each_choice_of_ties_has_a_policy():
     for choice in typing.get_args(options.Ties):
-        assert tfr.NDCG(k=2, ties=choice).measure.tie_breaking.policy.value == choice
+        assert trm.NDCG(k=2, ties=choice).measure.tie_breaking.policy.value == choice
     assert len(TiePolicy) == len(typing.get_args(options.Ties))
-    unknown = dataclasses.replace(tfr.NDCG(k=2).measure, options=(("ties", "first"),))
+    unknown = dataclasses.replace(trm.NDCG(k=2).measure, options=(("ties", "first"),))
     with pytest.raises(ValueError, match="first"):
         _ = unknown.tie_breaking

@@ -20,7 +20,7 @@ from cases import LABEL_METRICS, TIES, make_metric, metrics_with
 from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 DEVICE = "cuda" if torch.cuda.is_available() else "cpu"
 RNG = np.random.default_rng(0)
@@ -143,16 +143,16 @@ def test_values_are_those_of_numpy(data, ties):
     for per_query, chosen in ((True, of_queries), (False, metrics)):
         form = {"inputs": inputs, "per_query": per_query}
         given = map(on_device, (y_true, y_pred))
-        found = tfr.evaluate(*given, chosen, sample_weight=on_device(weights), **form)
-        expected = tfr.evaluate(y_true, y_pred, chosen, sample_weight=weights, **form)
+        found = trm.evaluate(*given, chosen, sample_weight=on_device(weights), **form)
+        expected = trm.evaluate(y_true, y_pred, chosen, sample_weight=weights, **form)
         assert_same(found, expected)
 
 
 def test_subtopics():
     labels = np.stack([LABELS, np.where(LABELS < 0, -1, (LABELS + 1) % 3)], axis=2)
     names = ["alpha_dcg@5", "alpha_dcg", "precision_ia@3"]
-    found = tfr.evaluate(*map(on_device, (labels, SCORES)), names, per_query=True)
-    assert_same(found, tfr.evaluate(labels, SCORES, names, per_query=True))
+    found = trm.evaluate(*map(on_device, (labels, SCORES)), names, per_query=True)
+    assert_same(found, trm.evaluate(labels, SCORES, names, per_query=True))
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int32"])
@@ -167,11 +167,11 @@ def test_retrieval(dtype, options):
     sizes = {"batch_size": 16, "chunk_size": 100}
     vectors = queries, candidates
     of_torch = [*map(on_device, vectors)]
-    found = tfr.evaluate_retrieval(*of_torch, relevant, names, **options, **sizes)
-    expected = tfr.evaluate_retrieval(*vectors, relevant, names, **options, **sizes)
+    found = trm.evaluate_retrieval(*of_torch, relevant, names, **options, **sizes)
+    expected = trm.evaluate_retrieval(*vectors, relevant, names, **options, **sizes)
     assert_same(found, expected)
     found, expected = (
-        tfr.retrieve(*each, k=7, **sizes) for each in (of_torch, vectors)
+        trm.retrieve(*each, k=7, **sizes) for each in (of_torch, vectors)
     )
     np.testing.assert_array_equal(found.ids, expected.ids)
     np.testing.assert_array_equal(found.scores, expected.scores)
@@ -183,7 +183,7 @@ def test_products_of_half_precision_keep_their_digits(score, dtype):
     """1 + 2^-12 is above 1, but would be rounded to 1 in half precision."""
     vectors = [[1.0, 1.0]], [[1.0, 0.0], [1.0, 2**-12]]
     vectors = [torch.tensor(each, dtype=dtype, device=DEVICE) for each in vectors]
-    found = tfr.evaluate_retrieval(*vectors, [0], ["mrr"], score=score)
+    found = trm.evaluate_retrieval(*vectors, [0], ["mrr"], score=score)
     assert found == {"mrr": 0.5}
 
 
@@ -195,8 +195,8 @@ def test_a_score_function_computes_on_the_device():
         return -((some[:, None] - others[None]) ** 2).sum(-1)
 
     given = on_device(queries), on_device(candidates)
-    found = tfr.evaluate_retrieval(*given, relevant, names, score=distance)
-    expected = tfr.evaluate_retrieval(
+    found = trm.evaluate_retrieval(*given, relevant, names, score=distance)
+    expected = trm.evaluate_retrieval(
         queries, candidates, relevant, names, score=distance
     )
     assert_same(found, expected)
@@ -231,7 +231,7 @@ def test_an_update_reads_no_tensor(name):
 @pytest.mark.parametrize("data", ["ids", "exclude"])
 def test_an_update_of_ids_and_of_a_catalog_reads_no_tensor(data):
     *arrays, inputs = DATA[data]
-    metric = tfr.RankingMetrics(["ndcg@5", "mrr", "recall@5"], inputs=inputs)
+    metric = trm.RankingMetrics(["ndcg@5", "mrr", "recall@5"], inputs=inputs)
     arrays = on_device(arrays)
     with without_reads():
         metric.update_state(*arrays)
@@ -245,7 +245,7 @@ def test_an_update_stays_on_a_gpu(ties):
         data = torch.empty(LABELS.shape), torch.empty(LABELS.shape)
         data = [each.to("cuda") for each in data]
         metrics = metrics_with("labels", ties, (3, None))
-        metric = tfr.RankingMetrics(
+        metric = trm.RankingMetrics(
             [each for each in metrics if each.declaration.name not in WITH_LOOPS]
         )
         for weights in (None, data[0][:, 0], data[0]):
@@ -255,7 +255,7 @@ def test_an_update_stays_on_a_gpu(ties):
 
 def test_number_of_operations():
     """Each starts a kernel on an accelerator, which takes some 15 microseconds."""
-    metric = update(tfr.RankingMetrics(TEN), LABELS, SPECIAL)  # which makes constants
+    metric = update(trm.RankingMetrics(TEN), LABELS, SPECIAL)  # which makes constants
     data = [*map(on_device, (LABELS, SPECIAL))]
     with Operations() as operations:
         metric.update_state(*data)
@@ -278,7 +278,7 @@ def model(metrics):
 
 def test_the_metrics_of_a_model_rank_once():
     x = np.round(RNG.normal(size=(40, 12, 2))).astype("float32")
-    separate, together = model(objects()), model([tfr.RankingMetrics(TEN)])
+    separate, together = model(objects()), model([trm.RankingMetrics(TEN)])
     for each in (separate, together):
         each.fit(x, LABELS, batch_size=10, verbose=0)
     expected = together.evaluate(x, LABELS, verbose=0, return_dict=True)
@@ -292,27 +292,27 @@ def test_the_metrics_of_a_model_rank_once():
 def test_results_of_an_earlier_step_are_not_used():
     """A program may write new data to the same tensors."""
     labels, scores = on_device(LABELS), on_device(SCORES)
-    first, second = tfr.NDCG(), tfr.NDCG()
+    first, second = trm.NDCG(), trm.NDCG()
     first.update_state(labels, scores)
     scores.data.mul_(-1)  # which does not count as a change
     second.update_state(labels, scores)
     assert float(second.result()) == pytest.approx(
-        tfr.evaluate(LABELS, -SCORES, ["ndcg"])["ndcg"], rel=1e-6
+        trm.evaluate(LABELS, -SCORES, ["ndcg"])["ndcg"], rel=1e-6
     )
 
 
 def test_invalid_values_are_found_by_the_result():
-    metric = tfr.NDCG(inputs="catalog", name="found")
+    metric = trm.NDCG(inputs="catalog", name="found")
     update(metric, np.array([40]), CATALOGUE[:1])
-    with pytest.warns(tfr.RankingWarning, match="an id outside of the catalog"):
+    with pytest.warns(trm.RankingWarning, match="an id outside of the catalog"):
         assert np.isnan(float(metric.result()))
     with pytest.raises(ValueError, match="must be of the same shape"):
-        update(tfr.NDCG(), LABELS[:, 1:], SCORES)
+        update(trm.NDCG(), LABELS[:, 1:], SCORES)
 
 
 @pytest.mark.skipif(DEVICE == "cpu", reason="A CUDA graph needs a GPU.")
 def test_a_cuda_graph_updates_the_metric():
-    expected, metric = tfr.RankingMetrics(TEN), tfr.RankingMetrics(TEN)
+    expected, metric = trm.RankingMetrics(TEN), trm.RankingMetrics(TEN)
     labels, scores = on_device([LABELS, SCORES])
     metric.update_state(labels, scores)  # copies constants to the GPU
     metric.reset_state()
@@ -332,14 +332,14 @@ def test_a_cuda_graph_updates_the_metric():
 
 
 def test_states_add_up_exactly():
-    metric = tfr.MeanReciprocalRank()
+    metric = trm.MeanReciprocalRank()
     for _ in range(300):
         update(metric, LABELS, SPECIAL, RNG.random(40) * 1e6)
     expected = float(metric.result())
-    other = tfr.MeanReciprocalRank()
+    other = trm.MeanReciprocalRank()
     other.merge_state([metric])
     assert float(other.result()) == expected
-    clone = tfr.MeanReciprocalRank()
+    clone = trm.MeanReciprocalRank()
     for variable, state in zip(clone.variables, metric.variables, strict=True):
         variable.assign(state)
     assert float(clone.result()) == expected
@@ -348,10 +348,10 @@ def test_states_add_up_exactly():
 @pytest.mark.skipif(DEVICE == "cuda", reason="Keras makes its variables on the GPU.")
 def test_numpy_computes_on_a_cpu(monkeypatch):
     monkeypatch.delenv("TFRANKMETRICS_TORCH")
-    metric, data = tfr.RankingMetrics(TEN), [*map(on_device, (LABELS, SCORES))]
+    metric, data = trm.RankingMetrics(TEN), [*map(on_device, (LABELS, SCORES))]
     with Operations() as operations:
         metric.update_state(*data)
-        tfr.evaluate(*data, TEN)
+        trm.evaluate(*data, TEN)
     assert operations.by_name["sort"] == 0
 
 
@@ -359,7 +359,7 @@ def test_a_list_may_mix_tensors_and_other_rows():
     rows = [torch.tensor([0.1, 0.2], requires_grad=True), [0.4, 0.3]]
     for order in (1, -1):
         labels, scores = [[1, 0], [0, 1]][::order], rows[::order]
-        found = tfr.evaluate(labels, scores, ["mrr"], per_query=True)
+        found = trm.evaluate(labels, scores, ["mrr"], per_query=True)
         assert found["mrr"].tolist() == [0.5, 0.5]
 
 
@@ -390,7 +390,7 @@ def test_an_accumulator_waits_for_the_device_only_to_compute(data, by):
         metrics = [*metrics, *OF_ITEMS[1:]]
     if data == "subtopics":
         metrics = ["precision_ia@3"]
-    accumulator = tfr.Accumulator(metrics, num_queries=True, **options)
+    accumulator = trm.Accumulator(metrics, num_queries=True, **options)
     batches = []
     for rows in np.split(RNG.permutation(40), [3, 20]):
         batch = [rows_of(each, rows) for each in (y_true, y_pred, weights)]
@@ -401,7 +401,7 @@ def test_an_accumulator_waits_for_the_device_only_to_compute(data, by):
             accumulator.update(*batch, by=slices)
     assert all(each.device.type == DEVICE for each in accumulator._totals.sums.values())
     found = accumulator.compute()
-    expected = tfr.evaluate(
+    expected = trm.evaluate(
         *(y_true, y_pred, metrics), sample_weight=weights, by=by, num_queries=True, **options
     )  # fmt: skip
     if by is not None:
@@ -413,21 +413,21 @@ def test_an_accumulator_waits_for_the_device_only_to_compute(data, by):
 
 
 def test_an_accumulator_adds_what_the_device_and_numpy_have_computed():
-    found = tfr.Accumulator(["mrr"])
+    found = trm.Accumulator(["mrr"])
     for rows, of in [([0, 2, 5], on_device), (range(6, 40), np.asarray)] * 2:
         found.update(of(LABELS[rows]), of(SCORES[rows]))
         found = pickle.loads(pickle.dumps(found))
     rows = [0, 2, 5, *range(6, 40)]
-    assert_same(found.compute(), tfr.evaluate(LABELS[rows], SCORES[rows], ["mrr"]))
+    assert_same(found.compute(), trm.evaluate(LABELS[rows], SCORES[rows], ["mrr"]))
 
 
 def test_an_accumulator_reports_what_the_device_has_found():
-    swapped = tfr.Accumulator(["ndcg@3"])
+    swapped = trm.Accumulator(["ndcg@3"])
     swapped.update(*on_device([RNG.random((9, 5)), np.abs(LABELS[:9, :5])]))
-    with pytest.warns(tfr.RankingWarning, match="Labels come before scores"):
+    with pytest.warns(trm.RankingWarning, match="Labels come before scores"):
         swapped.compute()
     for label, weight in ((np.nan, 1.0), (1.0, -1.0)):
-        invalid = tfr.Accumulator(["mrr"])
+        invalid = trm.Accumulator(["mrr"])
         data = np.array([[label, 0]]), np.array([[2.0, 1]]), np.array([weight])
         invalid.update(*on_device([*data]))
         with pytest.raises(ValueError, match="computed on a device"):

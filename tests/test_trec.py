@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics.evaluation import trec_files
 
 QRELS = b"q1 0 a 1\nq1 0 b 0\n"
@@ -43,9 +43,9 @@ BOM = b"\xef\xbb\xbf"
     ],
 )
 def test_byte_order_marks_are_no_part_of_an_id(files, content):
-    rows = tfr.read_trec(*files(**content))
+    rows = trm.read_trec(*files(**content))
     assert rows.query_ids.tolist() == ["q1", "q1"]
-    assert tfr.evaluate_rows(*rows, metrics=["AP"]) == {"AP": 0.5}
+    assert trm.evaluate_rows(*rows, metrics=["AP"]) == {"AP": 0.5}
 
 
 LOWEST = -3.4028234663852886e38  # of float32, the precision of trec_eval
@@ -70,31 +70,31 @@ BOTH = b"q1 Q0 c 3 4.0 tag\nq1 Q0 d 4 5.0 tag\n"
 def test_unusual_files_that_are_read(
     files, qrels, run, labels, scores, average_precision
 ):
-    rows = tfr.read_trec(*files(qrels, run))
+    rows = trm.read_trec(*files(qrels, run))
     assert rows.labels.tolist() == labels
     assert rows.scores.tolist() == scores
-    assert tfr.evaluate_rows(*rows, metrics=["AP"]) == {"AP": average_precision}
+    assert trm.evaluate_rows(*rows, metrics=["AP"]) == {"AP": average_precision}
 
 
 def test_queries_without_results_count_if_complete(files):
     paths = files(qrels=QRELS + b"q2 0 a 1\n", run=RUN + b"q3 Q0 a 1 2.0 tag\n")
-    assert tfr.read_trec(*paths).query_ids.tolist() == ["q1", "q1"]
-    rows = tfr.read_trec(*paths, complete=True)
+    assert trm.read_trec(*paths).query_ids.tolist() == ["q1", "q1"]
+    rows = trm.read_trec(*paths, complete=True)
     assert rows.query_ids.tolist() == ["q1", "q1", "q2"]
-    assert tfr.evaluate_rows(*rows, metrics=["AP"]) == {"AP": (1 / 2 + 0) / 2}
+    assert trm.evaluate_rows(*rows, metrics=["AP"]) == {"AP": (1 / 2 + 0) / 2}
 
 
 def test_results_that_were_not_judged_can_be_left_out(files):
     paths = files(QRELS + b"q1 0 c -1\n", RUN + BOTH)
-    judged = tfr.read_trec(*paths, judged_only=True)
+    judged = trm.read_trec(*paths, judged_only=True)
     assert judged.labels.tolist() == [1, 0]
     assert judged.scores.tolist() == [2, 3]
     # A query with such judgments only is still counted.
     both = files(QRELS + b"q2 0 c -1\n", RUN + b"q2 Q0 c 1 4.0 tag\n")
-    judged = tfr.read_trec(*both, judged_only=True)
+    judged = trm.read_trec(*both, judged_only=True)
     assert judged.query_ids.tolist() == ["q1", "q1", "q2"]
-    assert tfr.evaluate_rows(*judged, ["bpref"])["bpref"] == 0.0  # as b ranks above a
-    found = tfr.evaluate_rows(*judged, ["bpref"], per_query=True)
+    assert trm.evaluate_rows(*judged, ["bpref"])["bpref"] == 0.0  # as b ranks above a
+    found = trm.evaluate_rows(*judged, ["bpref"], per_query=True)
     assert found["bpref"].tolist() == [0.0, 0.0]
 
 
@@ -127,7 +127,7 @@ def with_line(line):
 )  # fmt: skip
 def test_malformed_files_raise(files, qrels, run, message):
     with pytest.raises(ValueError, match=message) as error:
-        tfr.read_trec(*files(qrels, run))
+        trm.read_trec(*files(qrels, run))
     assert len(str(error.value)) < 1000
 
 
@@ -139,7 +139,7 @@ def test_only_ascii_space_separates_fields(files, space):
     name = f"a{space}b"
     qrels = f"q1 0 {name} 1\nq1 0 c 0\n".encode()
     run = f"q1 Q0 {name} 9 1.0 tag\nq1\tQ0\vc\f1 2.0 tag\r\n".encode()
-    rows = tfr.read_trec(*files(qrels, run))
+    rows = trm.read_trec(*files(qrels, run))
     assert rows.scores.tolist() == [1, 2]
     assert rows.labels.tolist() == [1, 0]
 
@@ -148,28 +148,28 @@ def test_only_ascii_space_separates_fields(files, space):
 def test_lines_end_in_any_way(files, end):
     qrels = f"q1 0 a 1{end}q1 0 c 0{end}".encode()
     run = f"q1 Q0 a 9 1.0 tag{end}q1 Q0 c 1 2.0 tag".encode()
-    rows = tfr.read_trec(*files(qrels, run))
+    rows = trm.read_trec(*files(qrels, run))
     assert [rows.scores.tolist(), rows.labels.tolist()] == [[1, 2], [1, 0]]
     with pytest.raises(ValueError, match="line 2"):
-        tfr.read_trec(*files(qrels, run.replace(b"2.0", b"x")))
+        trm.read_trec(*files(qrels, run.replace(b"2.0", b"x")))
 
 
 @pytest.mark.parametrize("name", ["complete", "judged_only"])
 def test_arguments_are_booleans(files, name):
     with pytest.raises(ValueError, match=f"{name}='no'"):
-        tfr.read_trec(*files(), **{name: "no"})
+        trm.read_trec(*files(), **{name: "no"})
 
 
 def test_ids_of_any_length(files):
     long = "q" * 10**6
     paths = files(with_line(f"{long} 0 a 1".encode()))
-    rows = tfr.read_trec(*paths, complete=True)
+    rows = trm.read_trec(*paths, complete=True)
     assert rows.query_ids.tolist() == ["q1", "q1", long]
 
 
 def test_a_folder_of_other_files_raises(files, tmp_path):
     with pytest.raises(ValueError, match=f"complete.*{tmp_path.name}"):
-        tfr.read_trec(tmp_path, files()[1])
+        trm.read_trec(tmp_path, files()[1])
 
 
 FIELDS = st.sampled_from([b"q1", b"0", b"1", b"nan", b"-inf"]) | st.binary(max_size=3)
@@ -199,11 +199,11 @@ def test_comments_and_trailing_words_are_read_as_trec_eval_reads_them(tmp_path):
     qrels, run = tmp_path / "qrels", tmp_path / "run"
     qrels.write_text("# judged in 2026\n1 0 a#1 1\n#1 0 b 1\n1 0 c 0\n")
     run.write_text("1 Q0 a#1 1 3 tag of many words\n  # indented\n1 Q0 c 2 5 tag\n")
-    rows = tfr.read_trec(qrels, run)
+    rows = trm.read_trec(qrels, run)
     assert [*zip(rows.labels.tolist(), rows.scores.tolist())] == [(1, 3), (0, 5)]
     qrels.write_text("1 0 a 1 more\n")  # trec_eval refuses a fifth word here
     with pytest.raises(ValueError, match="must have 4 fields"):
-        tfr.read_trec(qrels, run)
+        trm.read_trec(qrels, run)
 
 
 def test_a_repeated_key_of_json_is_an_error(tmp_path):
@@ -213,29 +213,29 @@ def test_a_repeated_key_of_json_is_an_error(tmp_path):
         with pytest.raises(
             ValueError, match=r"qrels\.json': the key '[qa]' occurs twice"
         ):
-            tfr.evaluate_run(path, {"q": {"a": 1.0}}, ["mrr"])
+            trm.evaluate_run(path, {"q": {"a": 1.0}}, ["mrr"])
 
 
 def test_a_run_of_lists_as_scores_is_an_error():
     for scores in ({"a": [1]}, {"a": [1], "b": [1, 2]}):
         with pytest.raises(ValueError, match=r"must hold numbers.*\[1\]"):
-            tfr.evaluate_run({"q": ["a"]}, {"q": scores}, ["mrr"])
+            trm.evaluate_run({"q": ["a"]}, {"q": scores}, ["mrr"])
 
 
 def test_ranked_lists_and_files_of_ranks_are_the_best_first(tmp_path):
     path = tmp_path / "run.txt"
     path.write_text("q a 1\nq b 2\n")
     for run in (path, {"q": ["a", "b"]}):
-        assert tfr.evaluate_run({"q": ["a"]}, run, ["mrr"]) == {"mrr": 1.0}
+        assert trm.evaluate_run({"q": ["a"]}, run, ["mrr"]) == {"mrr": 1.0}
         with pytest.raises(ValueError, match="`lower_is_better` is for scores"):
-            tfr.evaluate_run({"q": ["a"]}, run, ["mrr"], lower_is_better=True)
+            trm.evaluate_run({"q": ["a"]}, run, ["mrr"], lower_is_better=True)
 
 
 def test_integers_that_pandas_wrote_as_floats_are_integers(tmp_path):
     qrels, run = tmp_path / "qrels.csv", tmp_path / "run.csv"
     qrels.write_text("query_id,item_id,label\n1,10.0,1\n1,11.0,0\n")
     run.write_text("query_id,item_id,score\n1,10,1\n1,11,2\n")
-    assert tfr.evaluate_run(qrels, run, ["mrr"]) == {"mrr": 1 / 2}
+    assert trm.evaluate_run(qrels, run, ["mrr"]) == {"mrr": 1 / 2}
 
 
 @pytest.mark.parametrize(
@@ -250,4 +250,4 @@ def test_ids_of_parquet_that_are_not_as_in_text(tmp_path, ids, error):
     path = tmp_path / "qrels.parquet"
     pd.DataFrame({"query_id": ids, "item_id": ["a", "b"], "label": 1}).to_parquet(path)
     with pytest.raises(ValueError, match=error):
-        tfr.evaluate_run(path, {"2": ["a"]}, ["mrr"])
+        trm.evaluate_run(path, {"2": ["a"]}, ["mrr"])

@@ -16,7 +16,7 @@ from cases import (
 )
 from helpers import XLA, judged_without_mask, results, run_as, update_function, value
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 NAN, INF = float("nan"), float("inf")
 
@@ -109,19 +109,19 @@ def test_averages_of_auc_in_a_catalog():
         (ids, [1.0, 3 / 4], [4, 4]),
     ):
         for average, weights in (("items", items), ("relevant", relevant)):
-            found = tfr.evaluate(
+            found = trm.evaluate(
                 y_true, scores, ["auc"], inputs="catalog", average=average
             )
             assert found["auc"] == pytest.approx(np.average(aucs, weights=weights))
 
 
 def test_lists_of_one_class_have_the_weight_of_their_items():
-    found = tfr.evaluate(
+    found = trm.evaluate(
         [[1, 0], [1, 1, 1]], [[2, 1], [3, 2, 1]], ["auc"], average="items", empty="zero"
     )
     assert found["auc"] == pytest.approx(2 / 5)
     with pytest.raises(ValueError, match="average='micro' requires empty='skip'"):
-        tfr.PerQueryAUC(average="micro", empty="one")
+        trm.PerQueryAUC(average="micro", empty="one")
 
 
 @pytest.mark.parametrize("name", [n for n in LABEL_METRICS if METRICS[n].has_cutoff])
@@ -132,9 +132,9 @@ def test_a_cutoff_far_beyond_the_list(name):
     assert value(name, labels, k=deep) == pytest.approx(value(name, labels))
     names = [f"{name}@{k}" for k in (1, 4, 5, 1000, deep)]
     scores = [4.0, 3.0, 2.0, 1.0]
-    together = tfr.evaluate(labels, scores, names)
+    together = trm.evaluate(labels, scores, names)
     for metric in names:
-        assert together[metric] == tfr.evaluate(labels, scores, [metric])[metric]
+        assert together[metric] == trm.evaluate(labels, scores, [metric])[metric]
 
 
 def test_stable_ties_keep_list_order():
@@ -158,7 +158,7 @@ def test_value_of_lists_without_relevant_items_and_of_lists_of_padding(name):
     default = METRICS[name].defaults["empty"]
     assert value(name, labels, scores) == pytest.approx(expected[default])
     labels = labels_for(name, labels)
-    per_query = tfr.evaluate(labels, scores, [name], per_query=True)[name]
+    per_query = trm.evaluate(labels, scores, [name], per_query=True)[name]
     assert np.isnan(per_query).tolist() == [False, True, default == "skip"]
 
 
@@ -172,13 +172,13 @@ def test_result_without_any_items_is_nan(name):
         labels = labels_for(name, scores)
         made.update_state(labels, scores)
         assert np.isnan(made.result())
-        assert math.isnan(tfr.evaluate(labels, scores, [name])[name])
+        assert math.isnan(trm.evaluate(labels, scores, [name])[name])
     made.update_state(labels_for(name, [[1, 0]]), [[0.5, 0.5]])
     assert np.isfinite(made.result())
 
 
 def test_one_list_without_items():
-    assert tfr.evaluate([], [], ["ndcg"], per_query=True)["ndcg"].shape == (1,)
+    assert trm.evaluate([], [], ["ndcg"], per_query=True)["ndcg"].shape == (1,)
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
@@ -209,8 +209,8 @@ def test_nan_and_infinite_scores(dtype):
 )
 def test_scores_are_compared_in_their_own_dtype(dtype, higher, lower):
     scores = np.array([[lower, higher]], dtype)
-    assert tfr.evaluate([[0, 1]], scores, ["mrr"])["mrr"] == 1.0
-    assert tfr.evaluate([[1, 0]], scores, ["mrr"])["mrr"] == 0.5
+    assert trm.evaluate([[0, 1]], scores, ["mrr"])["mrr"] == 1.0
+    assert trm.evaluate([[1, 0]], scores, ["mrr"])["mrr"] == 0.5
 
 
 def test_large_integer_labels_are_not_rounded():
@@ -232,18 +232,18 @@ def test_an_explicit_mask_overrides_negative_labels():
     labels, scores = [[-1, 0, 2, 5]], [[4.0, 3.0, 2.0, 1.0]]
     mask = [[True, False, True, False]]
     # The mask keeps the labels -1, which is not relevant, and 2.
-    assert tfr.evaluate(labels, scores, ["mrr"], mask=mask)["mrr"] == 1 / 2
-    dcg = tfr.evaluate(labels, scores, ["dcg"], mask=mask, gain="linear")["dcg"]
+    assert trm.evaluate(labels, scores, ["mrr"], mask=mask)["mrr"] == 1 / 2
+    dcg = trm.evaluate(labels, scores, ["dcg"], mask=mask, gain="linear")["dcg"]
     assert dcg == pytest.approx(0 + 2 / log2(3))
-    made = tfr.MeanReciprocalRank()
+    made = trm.MeanReciprocalRank()
     made.update_state({"labels": labels, "mask": mask}, scores)
     assert float(made.result()) == 0.5
 
 
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
 def test_the_result_has_the_dtype_of_the_metric(dtype):
-    single = tfr.NDCG(dtype=dtype)
-    many = tfr.RankingMetrics(["ndcg"], dtype=dtype)
+    single = trm.NDCG(dtype=dtype)
+    many = trm.RankingMetrics(["ndcg"], dtype=dtype)
     for metric in (single, many):
         metric.update_state([[0.0, 1.0]], [[2.0, 1.0]])
     assert single.result().dtype == many.result()["ndcg"].dtype == dtype
@@ -261,18 +261,18 @@ def test_invalid_values_make_the_result_nan(wrong):
         for options in empty_list_options(name)
     ]
     for bad in ([[wrong, 0.0], [0.0, 1.0]], [[1.0, 0.0], [0.0, wrong]]):
-        metrics = tfr.RankingMetrics(objects)
+        metrics = trm.RankingMetrics(objects)
         metrics.update_state(bad, scores)
         is_padding = wrong == -INF
         if is_padding:
             assert not np.isnan([*results(metrics).values()]).all()
         else:
-            with pytest.warns(tfr.RankingWarning, match="is NaN"):
+            with pytest.warns(trm.RankingWarning, match="is NaN"):
                 assert np.isnan([*results(metrics).values()]).all()
     for weights in ([1.0, wrong], [1.0, -1.0], [[1.0, 1.0], [1.0, -1.0]]):
-        metric = tfr.MeanReciprocalRank()
+        metric = trm.MeanReciprocalRank()
         metric.update_state(labels, scores, sample_weight=weights)
-        with pytest.warns(tfr.RankingWarning, match="is NaN"):
+        with pytest.warns(trm.RankingWarning, match="is NaN"):
             assert np.isnan(metric.result())
 
 
@@ -298,22 +298,22 @@ def test_invalid_gain_and_discount_functions(options, way):
     tf = pytest.importorskip("tensorflow")
     labels, scores = tf.constant([[2.0, 0.0, 0.0]]), tf.constant([[3.0, 2.0, 1.0]])
     cutoffs = (1, 2) if "gain" in options else (2, None)
-    metrics = [make(k, **options) for make in (tfr.NDCG, tfr.DCG) for k in cutoffs]
-    together = tfr.RankingMetrics(metrics)
+    metrics = [make(k, **options) for make in (trm.NDCG, trm.DCG) for k in cutoffs]
+    together = trm.RankingMetrics(metrics)
     run_as(way, update_function(together))(labels, scores)
-    with pytest.warns(tfr.RankingWarning, match="is NaN"):
+    with pytest.warns(trm.RankingWarning, match="is NaN"):
         assert np.isnan([*results(together).values()]).all()
     for metric in metrics:
         with pytest.raises(ValueError, match="Gains must be finite"):
-            tfr.evaluate(labels, scores, [metric])
+            trm.evaluate(labels, scores, [metric])
 
 
 @pytest.mark.parametrize("names", [["dcg@1"], ["dcg@1", "dcg@2"], ["ndcg@1"]])
 def test_an_overflowing_gain_raises_at_any_rank(names):
     for labels in ([[1.0, 2000.0]], [[2000.0, 1.0]]):
         with pytest.raises(ValueError, match="with a finite sum"):
-            tfr.evaluate(labels, [[2.0, 1.0]], names)
-        assert tfr.evaluate(labels, [[2.0, 1.0]], names, gain="linear")
+            trm.evaluate(labels, [[2.0, 1.0]], names)
+        assert trm.evaluate(labels, [[2.0, 1.0]], names, gain="linear")
 
 
 @pytest.mark.filterwarnings("ignore:The exponential gain")
@@ -327,5 +327,5 @@ def test_ideal_order_of_very_large_and_very_small_gains():
 @pytest.mark.parametrize("cutoffs", [(10, 3, 8), (100, 3, 80), (120, 119, 200)])
 def test_cutoffs_in_any_order(cutoffs):
     names = [f"recall@{k}" for k in cutoffs]
-    values = tfr.evaluate(np.ones(120), -np.arange(120.0), names)
+    values = trm.evaluate(np.ones(120), -np.arange(120.0), names)
     assert [*values.values()] == [min(k, 120) / 120 for k in cutoffs]

@@ -14,7 +14,7 @@ import sys
 import numpy as np
 import pytest
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 FORMATS = ["labels", "ids", "catalog"]
 NAMES = ["ndcg@3", "P@1(ties=worst)", "mrr"]
@@ -60,7 +60,7 @@ def metrics():
 
     for declaration in declarations().values():
         cls = declaration.cls
-        is_public = getattr(tfr, cls.__name__, None) is cls  # others are of tests
+        is_public = getattr(trm, cls.__name__, None) is cls  # others are of tests
         if declaration.has_subtopics or not is_public:
             continue
         for inputs in FORMATS:
@@ -73,10 +73,10 @@ def metrics():
                 inputs,
                 cls(inputs=inputs, **cutoff, **data_about_items(declaration.types)),
             )
-    yield "labels", tfr.NDCG(convention="trec_eval", dtype="float32")
+    yield "labels", trm.NDCG(convention="trec_eval", dtype="float32")
     for inputs in FORMATS:
         names = NAMES if inputs == "labels" else NAMES[:1]
-        yield inputs, tfr.RankingMetrics(names, inputs=inputs, num_queries=True)
+        yield inputs, trm.RankingMetrics(names, inputs=inputs, num_queries=True)
 
 
 def results(metric):
@@ -102,7 +102,7 @@ def run_without_keras(code):
     """The standard output of code in a process without Keras."""
     start = "import sys; sys.modules['tensorflow'] = sys.modules['keras'] = None\n"
     start += f"sys.path.insert(0, {str(pathlib.Path(__file__).parent)!r})\n"
-    start += "import test_without_keras as here, tfrankmetrics as tfr\n"
+    start += "import test_without_keras as here, tfrankmetrics as trm\n"
     done = subprocess.run(
         [sys.executable, "-c", start + code],
         capture_output=True,
@@ -125,7 +125,7 @@ def test_results_are_those_of_the_keras_metrics():
             inputs,
             metric,
         )
-        if not isinstance(metric, tfr.RankingMetrics):
+        if not isinstance(metric, trm.RankingMetrics):
             assert np.isfinite(without).all(), (inputs, metric)
 
 
@@ -139,8 +139,8 @@ def copies(metric):
 def check_methods():
     """Runs without Keras: state, merging, copies, configs and errors."""
     one, other = batches("labels")
-    expected = tfr.evaluate(*one[:2], NAMES, sample_weight=one[2])
-    for metric in (tfr.NDCG(k=3), tfr.RankingMetrics(NAMES, prefix="x_")):
+    expected = trm.evaluate(*one[:2], NAMES, sample_weight=one[2])
+    for metric in (trm.NDCG(k=3), trm.RankingMetrics(NAMES, prefix="x_")):
         assert np.isnan(results(metric)).all()
         metric.update_state(*one)
         assert results(metric) == [*expected.values()][: len(results(metric))]
@@ -159,8 +159,8 @@ def check_methods():
         with pytest.raises(ValueError, match=r"Pass merge_state\(\[metric\]\)"):
             metric.merge_state(again)
         with pytest.raises(ValueError, match="same order, with the same options"):
-            metric.merge_state([tfr.NDCG(k=4)])
-    differently_named = tfr.RankingMetrics(["NDCG@3", "precision@1(ties=worst)", "RR"])
+            metric.merge_state([trm.NDCG(k=4)])
+    differently_named = trm.RankingMetrics(["NDCG@3", "precision@1(ties=worst)", "RR"])
     differently_named.merge_state([again])
     assert results(differently_named) == results(again)
 
@@ -168,7 +168,7 @@ def check_methods():
 def check_arguments():
     """Runs without Keras: what an update accepts, and the dtype of the result."""
     masked = {"labels": [[-1, 1, 0]], "mask": [[True, True, False]]}
-    metric = tfr.MeanReciprocalRank(dtype="float32")
+    metric = trm.MeanReciprocalRank(dtype="float32")
     metric.update_state(masked, [[3, 2, 1]])
     assert metric.result() == 0.5
     assert metric.result().dtype == np.float32
@@ -177,17 +177,17 @@ def check_arguments():
     with pytest.raises(ValueError, match="numbers of at least 0"):
         metric.update_state([[1, 0]], [[2, 1]], sample_weight=[-1])
     assert metric.result() == 0.75
-    recall = tfr.RecallAtK(1, inputs="ids")
+    recall = trm.RecallAtK(1, inputs="ids")
     recall.update_state([["tea"]], [["milk", "tea"]])
     assert recall.result() == 0
-    dcg = tfr.DCG(dtype="float16")
+    dcg = trm.DCG(dtype="float16")
     dcg.update_state([[20, 1]], [[2, 1]])
     assert np.isnan(dcg.result())
     for dtype in ("int32", "text"):
         with pytest.raises(ValueError, match="must be a float"):
-            tfr.NDCG(dtype=dtype)
+            trm.NDCG(dtype=dtype)
     # Only an update needs the number of items.
-    coverage = tfr.CatalogCoverage(k=1)
+    coverage = trm.CatalogCoverage(k=1)
     with pytest.raises(ValueError, match="Pass num_items=V"):
         coverage.update_state([[0]], [[0]])
 
@@ -198,16 +198,16 @@ def check_custom_metrics():
     def hits(lists, relevance):
         return lists.sum_to_cutoffs(lists.expected(relevance))
 
-    @tfr.metric("hits", formula=hits, gain=tfr.BinaryGain, range=(0, np.inf))
-    class Hits(tfr.TopKMetric):
+    @trm.metric("hits", formula=hits, gain=trm.BinaryGain, range=(0, np.inf))
+    class Hits(trm.TopKMetric):
         relevance_threshold: float = 1.0
 
     metric = Hits(k=2)
     metric.update_state([[1, 1, 1], [0, 1, 0]], [[3, 2, 1], [3, 2, 1]])
     assert metric.result() == 1.5
 
-    @tfr.metric("wrong", formula=lambda lists, gain: 0, gain=tfr.BinaryGain)
-    class Wrong(tfr.TopKMetric):
+    @trm.metric("wrong", formula=lambda lists, gain: 0, gain=trm.BinaryGain)
+    class Wrong(trm.TopKMetric):
         relevance_threshold: float = 1.0
 
     with pytest.raises(TypeError, match="must compute the values"):
@@ -223,7 +223,7 @@ def test_without_keras(check):
 
 @pytest.mark.parametrize("name", ["update", "compute", "reset", "merge"])
 def test_methods_of_other_libraries_are_named(name):
-    metric = tfr.NDCG(k=10)
+    metric = trm.NDCG(k=10)
     assert not hasattr(metric, name)
     with pytest.raises(
         AttributeError, match=f"'NDCG' object has no attribute '{name}'. Use `"
@@ -235,7 +235,7 @@ def test_methods_of_other_libraries_are_named(name):
 
 def value_of_tied_items(metric):
     """The value of two tied items, of which trec_eval ranks the later id first."""
-    (found,) = tfr.evaluate_run(
+    (found,) = trm.evaluate_run(
         {"q": {"a": 1}}, {"q": {"a": 0.5, "b": 0.5}}, [metric]
     ).values()
     return found
@@ -243,17 +243,17 @@ def value_of_tied_items(metric):
 
 def check_order_of_trec_eval():
     """Objects order tied rows as names do."""
-    for cls in (tfr.MeanReciprocalRank, tfr.NDCG, tfr.PrecisionAtK):
+    for cls in (trm.MeanReciprocalRank, trm.NDCG, trm.PrecisionAtK):
         metric = cls(k=1, convention="trec_eval")
         for each in (metric, *copies(metric)):
             assert value_of_tied_items(each) == 0
         name = f"{cls.declaration.name}@1(convention=trec_eval)"
         assert value_of_tied_items(name) == 0
-    listed = [tfr.NDCG(k=1, convention="trec_eval")]
+    listed = [trm.NDCG(k=1, convention="trec_eval")]
     data = [[1, 0]], [[0.5, 0.5]]
-    by_name = tfr.evaluate(*data, ["ndcg@1"], convention="trec_eval")
-    assert tfr.evaluate(*data, listed) == by_name
-    metric = tfr.RankingMetrics(listed)
+    by_name = trm.evaluate(*data, ["ndcg@1"], convention="trec_eval")
+    assert trm.evaluate(*data, listed) == by_name
+    metric = trm.RankingMetrics(listed)
     metric.update_state(*data)
     assert results(metric) == [*by_name.values()]
 

@@ -16,7 +16,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics import printed
 from tfrankmetrics.conventions import CONVENTIONS, IN_ORDER_OF_TREC_EVAL
 from tfrankmetrics.printed import print_text
@@ -79,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
 
     def show_warning(message: Any, category: type[Warning], *_: Any, **__: Any) -> None:
-        if issubclass(category, tfr.RankingWarning):
+        if issubclass(category, trm.RankingWarning):
             print_text(f"warning: {_with_flags(message, options)}", sys.stderr)
 
     warnings.showwarning = show_warning
@@ -107,7 +107,7 @@ def _parser() -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     add = parser.add_argument
-    version = f"tfrankmetrics {tfr.__version__}"
+    version = f"tfrankmetrics {trm.__version__}"
     add("--version", action="version", version=version)
     add("qrels", type=_path, help=_HELP["qrels"])
     run = "the file of a run, or - for the standard input"
@@ -188,7 +188,7 @@ def _with_flags(message: Any, options: argparse.Namespace) -> str:
     pattern = rf"{call}|`(?P<argument>\w+)`|{keyword}"
     text = re.sub(r"call \w+\((\w+=[^()]+)\)", r"pass \1", str(message))
     text = re.sub(pattern, named, text.replace(" of the frame", " of the table"))
-    without_flag = {*tfr.Options.__annotations__, "object"} - {*_OF_METRICS}
+    without_flag = {*trm.Options.__annotations__, "object"} - {*_OF_METRICS}
     words = re.findall(r"\w+(?=[=`])|(?<=metric )object|(?<=an )object", text)
     if not without_flag.isdisjoint(words):
         text += " Write options without a flag in a name, as in -m 'map(ties=stable)'."
@@ -222,11 +222,11 @@ def _run(options: argparse.Namespace) -> tuple[str, int]:
 
     def evaluate(run: Any, judged: Any = None, **more: Any) -> Any:
         given = {"metrics": options.metric, "by": by, **arguments, **more}
-        return tfr.evaluate_run(qrels if judged is None else judged, run, **given)
+        return trm.evaluate_run(qrels if judged is None else judged, run, **given)
 
     def explain(run: Any) -> Any:
         metric, query = options.metric[0], options.explain
-        return tfr.explain_run(qrels, run, metric, query, **arguments)
+        return trm.explain_run(qrels, run, metric, query, **arguments)
 
     def named_runs() -> Iterator[tuple[str, Any]]:
         if options.model:
@@ -283,7 +283,7 @@ def _statement(options: argparse.Namespace) -> tuple[str, int]:
         )
     if options.runs:
         arguments |= {"judgments": options.qrels, "item": item}
-    statement = tfr.as_sql(
+    statement = trm.as_sql(
         options.metric,
         options.runs[0] if options.runs else options.qrels,
         by=options.by,

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 
 def print_text(text: str, stream: Any) -> None:
@@ -64,7 +64,7 @@ def worst_queries(values: Mapping[str, Any], options: argparse.Namespace) -> str
     """The worst queries of each run in the first metric."""
     tables, rows = {}, []
     for name, each in values.items():
-        compared = tfr.compare({name: each})
+        compared = trm.compare({name: each})
         metric = compared.means[0].metric
         table = compared.worst_queries(metric, name, number=options.worst)
         pairs = zip(table.queries, table.columns[name], strict=True)
@@ -112,7 +112,7 @@ def comparison(
     by = [*next(iter(values.values())).by] or None
     names = "test", "correction", "pairs", "unpaired"
     chosen = {name: getattr(options, name) for name in names}
-    compared = tfr.compare(values, people=people, by=by, **chosen)
+    compared = trm.compare(values, people=people, by=by, **chosen)
     baseline, *others = values
     if options.gate and not others:
         raise ValueError(

@@ -19,12 +19,12 @@ def check_metric(metric: type[Any]) -> None:
 
     It computes with NumPy and, if they are imported, with TensorFlow, JAX and PyTorch.
 
-    >>> import tfrankmetrics as tfr
+    >>> import tfrankmetrics as trm
     >>> from tfrankmetrics.testing import check_metric
     >>> def hits_and_padding(lists, relevance):
     ...     return lists.sum_to_cutoffs(lists.expected(relevance) + 1.0)
-    >>> @tfr.metric("with_padding", formula=hits_and_padding, gain=tfr.BinaryGain)
-    ... class WithPadding(tfr.TopKMetric):
+    >>> @trm.metric("with_padding", formula=hits_and_padding, gain=trm.BinaryGain)
+    ... class WithPadding(trm.TopKMetric):
     ...     relevance_threshold: float = 1.0
     >>> check_metric(WithPadding)
     Traceback (most recent call last):

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from code_blocks import SHOWN, assert_prints, read_section, run_block
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 PART = re.compile(
@@ -17,8 +17,8 @@ PART = re.compile(
     re.MULTILINE | re.DOTALL,
 )
 CODE = re.compile(r"`([^`]+)`")
-METRICS = (tfr.TopKMetric, tfr.WholeListMetric, tfr.SubtopicMetric)
-OURS = {name: getattr(tfr, name) for name in tfr.__all__}
+METRICS = (trm.TopKMetric, trm.WholeListMetric, trm.SubtopicMetric)
+OURS = {name: getattr(trm, name) for name in trm.__all__}
 
 
 class Row(NamedTuple):

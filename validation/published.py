@@ -19,7 +19,7 @@ from unittest import mock
 
 import numpy as np
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "validation.md"
 FILE = PAGE.with_name("published.csv")
@@ -78,7 +78,7 @@ def of_ties() -> Iterator[Published]:
     }
 
     def value(metric: str, ties: str) -> float:
-        return tfr.evaluate(labels, scores, [metric], ties=ties)[metric]
+        return trm.evaluate(labels, scores, [metric], ties=ties)[metric]
 
     for metric, numbers in printed.items():
         of = functools.partial(value, metric)
@@ -108,7 +108,7 @@ def of_ranks(model: str, metric: str) -> float:
     scores = -np.arange(NUM_ITEMS, dtype=float)
     relevant = np.array(RANKS[model]) - 1
     everything = np.tile(scores, (len(relevant), 1))
-    return tfr.evaluate(relevant, everything, [metric], inputs="catalog")[metric]
+    return trm.evaluate(relevant, everything, [metric], inputs="catalog")[metric]
 
 
 def expected_of_sampled_ap(model: str) -> float:
@@ -157,7 +157,7 @@ def p_value(test: str, resamples: int = 10_000) -> float:
     models = {
         name: {"ap": scores[:, column]} for name, column in (("a", 124), ("b", 125))
     }
-    (difference,) = tfr.compare(models, test=test, resamples=resamples).differences
+    (difference,) = trm.compare(models, test=test, resamples=resamples).differences
     return difference.p
 
 
@@ -202,7 +202,7 @@ def movielens(notebook: str) -> dict[str, float]:
             test, top_k=10, sort_top_k=True, remove_seen=True
         )
     # The package's NDCG has the gain 1 for each rated item by default.
-    return tfr.evaluate_run(
+    return trm.evaluate_run(
         test.assign(rating=1),
         found,
         ["map@10", "ndcg@10", "precision@10", "recall@10"],
@@ -233,15 +233,15 @@ def of_documents() -> Iterator[Published]:
     truth, lists = list("abcde"), ["bcade", "abcde", "fbcde", "afegb", "afcgb", "dcbae"]
     linear = {"gain": "linear"}
 
-    def of_list(labels: list[int], metric: tfr.TopKMetric | str, **options) -> float:
+    def of_list(labels: list[int], metric: trm.TopKMetric | str, **options) -> float:
         scores = [*range(len(labels), 0, -1)]
-        (value,) = tfr.evaluate(labels, scores, [metric], **options).values()
+        (value,) = trm.evaluate(labels, scores, [metric], **options).values()
         return value
 
     p = functools.partial
-    jarvelin = tfr.DCG(k=6, gain="linear", discount="jarvelin")
-    kaggle = tfr.MeanAveragePrecision(k=4, denominator="min(k, relevant)")
-    ndcg = tfr.NDCG(gain="linear")
+    jarvelin = trm.DCG(k=6, gain="linear", discount="jarvelin")
+    kaggle = trm.MeanAveragePrecision(k=4, denominator="min(k, relevant)")
+    ndcg = trm.NDCG(gain="linear")
     for what, number, ours in (
         ("supalaaak, DCG", "8.492056442164959", p(of_list, graded, "dcg", **linear)),
         ("supalaaak, NDCG@10", "0.935908621453514", p(of_list, graded, ndcg)),
@@ -265,7 +265,7 @@ def of_documents() -> Iterator[Published]:
         DOCUMENTS,
         "Kaggle, MAP@4",
         "0.71875",
-        lambda: tfr.evaluate([truth] * 6, [*map(list, lists)], [kaggle], inputs="ids")[
+        lambda: trm.evaluate([truth] * 6, [*map(list, lists)], [kaggle], inputs="ids")[
             "map@4"
         ],
     )

@@ -24,7 +24,7 @@ from code_blocks import run_blocks
 from growth import require_growth_in_proportion, with_error
 from mistake_table import cases_at, require_found
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 import tfrankmetrics.beam
 from tfrankmetrics.beam import ComputeMetricsOfRows, ComputeMetricsOfRun
 
@@ -112,7 +112,7 @@ def test_rows_give_the_values_of_evaluate_rows(by, weight, tmp_path):
     rows = make_rows()
     transform = of_rows(NAMES, sample_weight=weight, by=by or None)
     more = {"by": [*by]} if by else {"num_queries": True}
-    expected = tfr.evaluate_rows(
+    expected = trm.evaluate_rows(
         *COLUMNS, NAMES, data=table_of(rows), sample_weight=weight, **more
     )
     assert_same(results_of(transform, rows, tmp_path), expected, by)
@@ -131,7 +131,7 @@ def test_options(options, tmp_path):
     rows = make_rows(20)
     names = ["ndcg@10", "ndcg@5"]
     found = results_of(of_rows(names, **options), rows, tmp_path)
-    expected = tfr.evaluate_rows(
+    expected = trm.evaluate_rows(
         *COLUMNS, names, data=table_of(rows), num_queries=True, **options
     )
     assert_same(found, expected)
@@ -178,7 +178,7 @@ def test_counts_of_all_workers_add_up(seed):
         judged = [columns["qrels"].split(pair | {"label": 1})[1]]
         elements.append((query, {"qrels": judged, "run": of_run}))
     _, counts = combined(transform._combiner, elements, random.Random(seed))
-    expected = tfr.RunCounts(7, 2, 0, 10, 5)._asdict()
+    expected = trm.RunCounts(7, 2, 0, 10, 5)._asdict()
     assert counts == {n: v for n, v in expected.items() if n != "missing_queries"}
 
 
@@ -207,7 +207,7 @@ def test_random_tables_on_random_workers_give_the_values_of_evaluate_rows(seed):
     ranks[-math.inf] = -math.inf
     table = table_of([row | {"score": ranks[row["score"]]} for row in rows])
     table["query"] = [str(each) for each in table["query"]]
-    expected = tfr.evaluate_rows(
+    expected = trm.evaluate_rows(
         *COLUMNS, NAMES, data=table, sample_weight="weight", by="language"
     )
     for row in found:
@@ -319,7 +319,7 @@ def test_a_column_called_rank_is_a_warning(tmp_path):
         (ComputeMetricsOfRows("q", "y", "rank", ["mrr"]), rows),
         (ComputeMetricsOfRun(["mrr"], score="rank"), tables),
     ):
-        with pytest.warns(tfr.RankingWarning, match="look like ranks"):
+        with pytest.warns(trm.RankingWarning, match="look like ranks"):
             results_of(transform, data, tmp_path)
 
 
@@ -337,7 +337,7 @@ def test_subtopics_of_judgments(tmp_path):
     columns = {"query": "query", "item": "item", "subtopic": "nugget"}
     columns["sample_weight"] = "weight"
     names = ["subtopic_recall@3", "alpha_dcg@5", "alpha_ndcg@5", "ndcg@5", "recall@3"]
-    expected = tfr.evaluate_run(
+    expected = trm.evaluate_run(
         pd.DataFrame(qrels), pd.DataFrame(run), names, **columns
     )
     results = []
@@ -372,7 +372,7 @@ def test_an_item_that_is_neither_judged_nor_retrieved_is_in_no_list(tmp_path):
     }
     names = ["auc", "first_relevant_rank"]
     (found,) = results_of(ComputeMetricsOfRun(names), tables, tmp_path)
-    assert found == {"num_queries": 1, **tfr.evaluate_run({1: qrels}, {1: run}, names)}
+    assert found == {"num_queries": 1, **trm.evaluate_run({1: qrels}, {1: run}, names)}
     assert found["first_relevant_rank"] == 3.5
 
 
@@ -415,7 +415,7 @@ def test_names_with_parameters_are_the_keys(tmp_path):
     names = ["nDCG(dcg='log2')@3", "ndcg@3", "RBP(p=0.5)"]
     (found,) = results_of(of_rows(names, gain="exponential"), rows, tmp_path)
     columns = [[row[name] for row in rows] for name in COLUMNS]
-    expected = tfr.evaluate_rows(*columns, names)
+    expected = trm.evaluate_rows(*columns, names)
     assert {name: found[name] for name in names} == pytest.approx(expected)
     keys = ["nDCG_dcg_log2_3", "ndcg_3", "RBP_p_0_5"]
     (found,) = results_of(of_rows(names, separator="_"), rows, tmp_path)
@@ -482,7 +482,7 @@ def test_a_window_whose_labels_are_signs_does_not_stop_the_others():
     found = in_windows(pipeline, "table", rows) | of_rows(["mrr"])
     numbers = found | beam.Map(lambda row: (row["num_queries"], row["mrr"]))
     assert_that(numbers, equal_to([(1, 1.0), (1, 1.0)]))
-    with pytest.warns(tfr.RankingWarning, match="only -1 and 1"):
+    with pytest.warns(trm.RankingWarning, match="only -1 and 1"):
         pipeline.run()
 
 
@@ -498,7 +498,7 @@ def test_a_window_without_judgments_does_not_stop_the_others():
     result = tables | ComputeMetricsOfRun(["mrr"])
     numbers = result | beam.Map(lambda row: (row["num_queries"], str(row["mrr"])))
     assert_that(numbers, equal_to([(1, "1.0"), (0, "nan")]))
-    with pytest.warns(tfr.RankingWarning, match="Received: 0 judged queries, and 1"):
+    with pytest.warns(trm.RankingWarning, match="Received: 0 judged queries, and 1"):
         pipeline.run()
     pipeline = beam.Pipeline()
     tables = {name: in_windows(pipeline, name, []) for name in ("qrels", "run")}
@@ -566,7 +566,7 @@ def test_a_metric_of_your_own(tmp_path, monkeypatch):
     metrics = ["graded_rbp@5", own_metric.GradedRBP(k=3, persistence=0.5)]
     found = results_of(of_rows(metrics), rows, tmp_path, TWO_WORKERS)
     data = table_of(rows)
-    expected = tfr.evaluate_rows(*COLUMNS, metrics, data=data, num_queries=True)
+    expected = trm.evaluate_rows(*COLUMNS, metrics, data=data, num_queries=True)
     assert_same(found, expected)
 
 
@@ -613,7 +613,7 @@ def test_tables_give_the_values_of_evaluate_run(
     found = results_of(ComputeMetricsOfRun(RUN_NAMES, **arguments), tables, tmp_path)
     more = {} if by else {"num_queries": True}
     frames = frames_of(tables)
-    expected = tfr.evaluate_run(*frames, RUN_NAMES, **arguments, **more)
+    expected = trm.evaluate_run(*frames, RUN_NAMES, **arguments, **more)
     assert_same(found, expected, by or ())
 
 
@@ -621,7 +621,7 @@ def test_tables_in_any_order_and_with_workers(tmp_path):
     tables = make_tables()
     arguments = {**RUN, "by": "language", "convention": "trec_eval"}
     names = ["map", "ndcg", "rbp"]
-    by_run = tfr.evaluate_run(*frames_of(tables), names, **arguments)
+    by_run = trm.evaluate_run(*frames_of(tables), names, **arguments)
     expected = results_of(ComputeMetricsOfRun(names, **arguments), tables, tmp_path)
     assert_same(copy.deepcopy(expected), by_run, ("language",))
     for rows in tables.values():
@@ -642,7 +642,7 @@ def test_scores_are_tied_in_the_precision_of_trec_eval(tmp_path):
     ]
     tables = {"qrels": rows, "run": rows}
     # In float32, the first two scores are equal, and the higher name comes first.
-    trec = tfr.MeanReciprocalRank(convention="trec_eval", name="trec")
+    trec = trm.MeanReciprocalRank(convention="trec_eval", name="trec")
     for convention, rank in ((None, 1), ("trec_eval", 2)):
         for objects, more in (([], {}), ([trec], {"trec": 1 / 2})):
             transform = ComputeMetricsOfRun(
@@ -656,13 +656,13 @@ def test_objects_of_trec_eval_have_the_values_of_evaluate_run(tmp_path):
     tables = make_tables()
     metrics = [
         "ndcg@10",
-        tfr.NDCG(10, convention="trec_eval", name="trec"),
-        tfr.BPref(convention="trec_eval"),
+        trm.NDCG(10, convention="trec_eval", name="trec"),
+        trm.BPref(convention="trec_eval"),
         "judged@5",
     ]
     arguments = {**RUN, "sample_weight": "weight", "by": "language"}
     found = results_of(ComputeMetricsOfRun(metrics, **arguments), tables, tmp_path)
-    expected = tfr.evaluate_run(*frames_of(tables), metrics, **arguments)
+    expected = trm.evaluate_run(*frames_of(tables), metrics, **arguments)
     assert_same(found, expected, ("language",))
 
 
@@ -679,7 +679,7 @@ def test_poor_pairs_are_a_warning(tmp_path, recwarn):
         recwarn.clear()
         tables = {"qrels": qrels, "run": run}
         results_of(ComputeMetricsOfRun(["mrr"], **RUN, **arguments), tables, tmp_path)
-        found = [w for w in recwarn if issubclass(w.category, tfr.RankingWarning)]
+        found = [w for w in recwarn if issubclass(w.category, trm.RankingWarning)]
         return [str(warning.message) for warning in found]
 
     assert warnings_of(run) == []
@@ -700,7 +700,7 @@ def test_counters_say_what_did_not_pair():
         beam.metrics.MetricsFilter().with_namespace("tfrankmetrics")
     )
     counts = {each.key.metric.name: each.committed for each in found["counters"]}
-    expected = tfr.evaluate_run(*frames_of(tables), ["mrr"], **RUN).counts._asdict()
+    expected = trm.evaluate_run(*frames_of(tables), ["mrr"], **RUN).counts._asdict()
     assert expected.pop("missing_queries") == "zero"
     assert counts == expected
 
@@ -736,7 +736,7 @@ ROWS = dict(zip(["query_ids", "labels", "scores"], COLUMNS, strict=True))
         (ComputeMetricsOfRun, "mrr", {"ties": "stable"}, "unordered on Beam"),
         (
             ComputeMetricsOfRows,
-            tfr.NDCG(convention="trec_eval"),
+            trm.NDCG(convention="trec_eval"),
             ROWS,
             "unordered on Beam",
         ),

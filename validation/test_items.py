@@ -13,7 +13,7 @@ from lenskit.metrics.ranking import GeometricRankWeight
 from recommenders.evaluation import python_evaluation as recommenders
 from rectools import metrics as rectools_metrics
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics.options import NumItems
 
 USERS, ITEMS, K = 40, 30, 5
@@ -26,13 +26,13 @@ def declare_discounted_gini():
     def geometric(recommended):
         return 0.85 ** (recommended.ranks - 1)
 
-    @tfr.metric(
+    @trm.metric(
         "geometric_gini",
         formula=geometric,
-        value=tfr.ExposureGini.declaration.value,
+        value=trm.ExposureGini.declaration.value,
         lower_is_better=True,
     )
-    class GeometricGini(tfr.ItemMetric):
+    class GeometricGini(trm.ItemMetric):
         """The Gini coefficient with geometric attention."""
 
         num_items: NumItems = None
@@ -74,7 +74,7 @@ class Data:
     def ours(self, *names, **options):
         """Our values of these metrics."""
         relevant = np.zeros((USERS, 1), int)
-        found = tfr.evaluate(
+        found = trm.evaluate(
             relevant, self.recommended, [*names], inputs="ids", **options
         )
         return [*found.values()]

@@ -28,7 +28,7 @@ from moving_pages import (
 from recbole.evaluator import DataStruct, metrics_dict
 from recommenders.evaluation import python_evaluation
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 
 # The value of a call in a table: by the tool, and by this library. An option may be
@@ -97,27 +97,27 @@ def of_recbole(name, page, **options):
 
 
 def arrays(metric, page, call, **options):
-    return tfr.evaluate(page["labels"], page["scores"], [metric], **options)
+    return trm.evaluate(page["labels"], page["scores"], [metric], **options)
 
 
 def rows(metric, page, call, **options):
     columns = page["query"], page["target"], page["preds"]
-    return tfr.evaluate_rows(*columns, [metric], **options)
+    return trm.evaluate_rows(*columns, [metric], **options)
 
 
 def tables(metric, page, call, **options):
     if call in ("ERR@3", "Judged@3"):
         options = {}  # not in the convention
-    return tfr.evaluate_run(page["qrels"], page["run"], [metric], **options)
+    return trm.evaluate_run(page["qrels"], page["run"], [metric], **options)
 
 
 def frames_or_ids(metric, page, call, **options):
     if "(" in call:
-        return tfr.evaluate_run(
+        return trm.evaluate_run(
             page["true"], page["pred"], [metric], **page["columns"], **options
         )
     lists = page["relevant"], page["recommended"]
-    return tfr.evaluate(*lists, [metric], inputs="ids", **options)
+    return trm.evaluate(*lists, [metric], inputs="ids", **options)
 
 
 KERAS_RS = "moving/keras-rs-tfrs", "keras-rs"
@@ -153,7 +153,7 @@ def mrr_of_keras_rs(arguments):
 
 
 def mrr_of_ours(arguments):
-    metric = tfr.MeanReciprocalRank(convention="keras_rs")
+    metric = trm.MeanReciprocalRank(convention="keras_rs")
     metric.update_state(*arguments)
     return metric.result()
 
@@ -167,7 +167,7 @@ def weighted_of_keras_rs(call, labels, page, weights):
 def weighted_of_ours(metric, labels, page, weights, has_convention):
     options = {"convention": "keras_rs"} if has_convention else {}
     lists = labels, page["scores"], [metric]
-    return tfr.evaluate(*lists, sample_weight=weights, **options)
+    return trm.evaluate(*lists, sample_weight=weights, **options)
 
 
 EXAMPLES = {KERAS_RS: (mrr_of_keras_rs, mrr_of_ours)}
@@ -228,7 +228,7 @@ def test_bpref_of_ranx_without_irrelevant_items():
     qrels, run = {"q": {"a": 1, "b": 1}}, {"q": {"a": 2.0, "b": 1.0}}
     theirs = ranx.evaluate(ranx.Qrels(qrels), ranx.Run(run), "bpref")
     of_trec_eval = pytrec_eval.RelevanceEvaluator(qrels, {"bpref"}).evaluate(run)
-    (ours,) = tfr.evaluate_run(qrels, run, ["bpref"]).values()
+    (ours,) = trm.evaluate_run(qrels, run, ["bpref"]).values()
     assert np.isnan(theirs)
     assert ours == of_trec_eval["q"]["bpref"]
 
@@ -241,16 +241,16 @@ def test_files_of_ranx(tmp_path):
     run.save(paths[1], kind="trec")
     read = [ranx.Qrels.from_file(str(paths[0])), ranx.Run.from_file(str(paths[1]))]
     theirs = ranx.evaluate(*read, ["map", "mrr"])
-    assert tfr.evaluate_run(*paths, ["map", "mrr"]) == pytest.approx(theirs)
+    assert trm.evaluate_run(*paths, ["map", "mrr"]) == pytest.approx(theirs)
 
 
 def test_judged_queries_without_results():
     """ir_measures counts them, and pytrec_eval does not."""
     qrels, run = {"q1": {"a": 1}, "q2": {"a": 1}}, {"q1": {"a": 1.0}}
     ((_, theirs),) = ir_measures.calc_aggregate([ir_measures.AP], qrels, run).items()
-    assert theirs == tfr.evaluate_run(qrels, run, ["map"])["map"] == 0.5
+    assert theirs == trm.evaluate_run(qrels, run, ["map"])["map"] == 0.5
     found = pytrec_eval.RelevanceEvaluator(qrels, {"map"}).evaluate(run)
-    skipped = tfr.evaluate_run(qrels, run, ["map"], missing_queries="skip")
+    skipped = trm.evaluate_run(qrels, run, ["map"], missing_queries="skip")
     assert found == {"q1": skipped} == {"q1": {"map": 1.0}}
 
 
@@ -261,7 +261,7 @@ def test_tied_documents_in_ir_measures(relevant):
     measures = [ir_measures.RR, ir_measures.RR @ 10]
     theirs = ir_measures.calc_aggregate(measures, qrels, run)
     values = [theirs[measure] for measure in measures]
-    ours = tfr.evaluate_run(qrels, run, ["mrr", "mrr@10"], convention="trec_eval")
+    ours = trm.evaluate_run(qrels, run, ["mrr", "mrr@10"], convention="trec_eval")
     assert [*ours.values()] == [values[0]] * 2
     assert {*values} == {0.5, 1.0}
 
@@ -269,7 +269,7 @@ def test_tied_documents_in_ir_measures(relevant):
 def test_auc_of_scikit_learn_without_relevant_items():
     with pytest.warns(sklearn.exceptions.UndefinedMetricWarning):
         assert np.isnan(sklearn.metrics.roc_auc_score([0, 0], [2, 1]))
-    aucs = tfr.evaluate([[1, 0], [0, 0]], [[2, 1], [2, 1]], ["auc"])
+    aucs = trm.evaluate([[1, 0], [0, 0]], [[2, 1], [2, 1]], ["auc"])
     assert aucs == {"auc": 1.0}
 
 
@@ -307,7 +307,7 @@ def lightgbm_data(gbdt, part, groups, **options):
 
 def test_lightgbm_stops_on_the_first_metric_of_ours(gbdt):
     def feval(scores, data):
-        values = tfr.evaluate_rows(
+        values = trm.evaluate_rows(
             None, data.get_label(), scores, ["mrr", "err@5"], groups=data.get_group()
         )
         return [(name, value, True) for name, value in values.items()]
@@ -347,7 +347,7 @@ def test_lightgbm_passes_the_groups_to_eval_metric(gbdt):
     )
     theirs = ranker.evals_result_["valid_0"]["mrr"]
     scores = ranker.predict(x[dev])
-    ours = tfr.evaluate_rows(None, y[dev], scores, ["mrr"], groups=groups)["mrr"]
+    ours = trm.evaluate_rows(None, y[dev], scores, ["mrr"], groups=groups)["mrr"]
     assert theirs[-1] == ours
     assert len({*theirs}) == 3
 
@@ -382,11 +382,11 @@ def test_query_weights_of_lightgbm_and_xgboost(gbdt):
     plain = []  # without the weights
 
     def ndcg(labels, scores, weights, convention):
-        metric, options = tfr.NDCG(5, convention=convention), {"groups": groups}
+        metric, options = trm.NDCG(5, convention=convention), {"groups": groups}
         plain.extend(
-            tfr.evaluate_rows(None, labels, scores, [metric], **options).values()
+            trm.evaluate_rows(None, labels, scores, [metric], **options).values()
         )
-        (value,) = tfr.evaluate_rows(
+        (value,) = trm.evaluate_rows(
             None, labels, scores, [metric], sample_weight=weights, **options
         ).values()
         return value

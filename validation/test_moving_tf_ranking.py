@@ -13,7 +13,7 @@ from moving_pages import (
     run_page,
 )
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 
 def test_page_of_tf_ranking():
@@ -37,7 +37,7 @@ def test_page_of_tf_ranking():
 
     def ours(metric, names, call, has_convention):
         options = {"convention": "tf_ranking"} if has_convention else {}
-        return tfr.evaluate(*arrays(call, names), [metric], **options)
+        return trm.evaluate(*arrays(call, names), [metric], **options)
 
     def their_weighted(call, labels, names, weights):
         metric = eval(call, {**vars(tensorflow_ranking.keras.metrics), **names})
@@ -47,7 +47,7 @@ def test_page_of_tf_ranking():
     def our_weighted(metric, labels, names, weights, has_convention):
         options = {"convention": "tf_ranking"} if has_convention else {}
         lists = arrays(metric, names, labels)
-        return tfr.evaluate(*lists, [metric], sample_weight=weights, **options)
+        return trm.evaluate(*lists, [metric], sample_weight=weights, **options)
 
     assert_calls_are_true(page, theirs, ours, 1e-6)
     assert_options_are_true(page, theirs, ours, 1e-6)
@@ -79,7 +79,7 @@ def test_page_of_tensorflow_recommenders():
     is_hit = np.any(found.numpy() == relevant[:, np.newaxis], axis=1)
     theirs = [float(metric.result()[0]), is_hit.mean()]
     ours = [
-        tfr.evaluate_retrieval(
+        trm.evaluate_retrieval(
             queries, candidates, relevant, ["hit_rate@10"], convention="tfrs", **options
         )["hit_rate@10"]
         for options in [{}, {"sample_weight": weights}, {"exclude": seen}]
@@ -101,7 +101,7 @@ def test_batch_metrics_of_tensorflow_recommenders():
     candidates = queries + random.normal(size=(40, 4)).astype("f4")
     theirs = tf.keras.metrics.TopKCategoricalAccuracy(k=5)
     tfrs.tasks.Retrieval(batch_metrics=[theirs])(queries, candidates)
-    ours = tfr.evaluate(
+    ours = trm.evaluate(
         np.arange(40), queries @ candidates.T, ["hit_rate@5"], inputs="catalog"
     )
     assert 0 < ours["hit_rate@5"] < 1

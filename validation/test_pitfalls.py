@@ -16,7 +16,7 @@ import torch
 from tools import keras_rs_metric
 from torchmetrics.retrieval import RetrievalPrecision
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 README = pathlib.Path(__file__).parent.parent / "README.md"
 
@@ -72,7 +72,7 @@ def test_the_ideal_list_of_mlflow_is_as_short_as_the_list():
     perfect, second = evaluated.scores
     version = ".".join(mlflow.__version__.split(".")[:2])
     assert f"MLflow {version}: {perfect}" in elsewhere("A short list")
-    found = tfr.evaluate_run({"q": relevant[1]}, {"q": retrieved[1]}, ["ndcg@2"])
+    found = trm.evaluate_run({"q": relevant[1]}, {"q": retrieved[1]}, ["ndcg@2"])
     assert second == pytest.approx(found["ndcg@2"])
 
 

@@ -7,7 +7,7 @@ import pytrec_eval
 import ranx
 import scipy.stats
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 RNG = np.random.default_rng(0)
 DOCUMENTS = [f"d{number}" for number in range(60)]
@@ -58,7 +58,7 @@ OF_IR_MEASURES = [
 @pytest.mark.parametrize("name", RUNS)
 def test_dicts_give_the_values_of_pytrec_eval(name):
     theirs = pytrec_eval.RelevanceEvaluator(QRELS, set(NAMES)).evaluate(RUNS[name])
-    ours = tfr.evaluate_run(
+    ours = trm.evaluate_run(
         QRELS, RUNS[name], NAMES, convention="trec_eval", per_query=True
     )
     for number, query in enumerate(ours["query"]):
@@ -74,11 +74,11 @@ def test_names_with_parameters_give_the_values_of_ir_measures(name):
     measures = {each: ir_measures.parse_measure(each) for each in OF_IR_MEASURES}
     theirs = ir_measures.calc_aggregate([*measures.values()], QRELS, RUNS[name])
     options = {"convention": "ir_measures"}
-    ours = tfr.evaluate_run(QRELS, RUNS[name], OF_IR_MEASURES, **options)
+    ours = trm.evaluate_run(QRELS, RUNS[name], OF_IR_MEASURES, **options)
     assert [*ours] == OF_IR_MEASURES
     for each, measure in measures.items():
         assert ours[each] == pytest.approx(theirs[measure], rel=1e-12), each
-    metric = tfr.evaluate_run(QRELS, RUNS[name], ["nDCG@10", "P@50"])
+    metric = trm.evaluate_run(QRELS, RUNS[name], ["nDCG@10", "P@50"])
     assert metric["nDCG@10"] != pytest.approx(ours["nDCG@10"], rel=1e-6)
 
 
@@ -98,7 +98,7 @@ def test_measures_of_ir_measures_print_as_names():
     ]
     theirs = ir_measures.calc_aggregate(measures, qrels, run)
     names = [str(measure) for measure in measures]
-    ours = tfr.evaluate_run(qrels, run, names, convention="ir_measures")
+    ours = trm.evaluate_run(qrels, run, names, convention="ir_measures")
     assert [*ours] == names
     for name, measure in zip(names, measures, strict=True):
         is_exact = "exp-log2" not in name and "ERR" not in name
@@ -113,7 +113,7 @@ def test_rbp_of_ir_measures():
     for name in ("RBP(rel=1)", "RBP(p=0.5,rel=2)"):
         measure = ir_measures.parse_measure(name)
         theirs = ir_measures.calc_aggregate([measure], QRELS, run)[measure]
-        ours = tfr.evaluate_run(QRELS, run, [name], convention="ir_measures")
+        ours = trm.evaluate_run(QRELS, run, [name], convention="ir_measures")
         assert ours[name] == pytest.approx(theirs, rel=1e-9)
 
 
@@ -129,7 +129,7 @@ def test_frames_give_the_values_of_ir_measures():
     )
     measures = [ir_measures.nDCG @ 10, ir_measures.AP, ir_measures.RR]
     theirs = ir_measures.calc_aggregate(measures, qrels, run)
-    ours = tfr.evaluate_run(
+    ours = trm.evaluate_run(
         qrels,
         run,
         [str(measure) for measure in measures],
@@ -153,10 +153,10 @@ def without_ties(run):
 def test_comparisons_are_those_of_ranx(test):
     runs = {name: without_ties(run) for name, run in RUNS.items()}
     values = {
-        name: tfr.evaluate_run(QRELS, run, ["map", "mrr"], per_query=True)
+        name: trm.evaluate_run(QRELS, run, ["map", "mrr"], per_query=True)
         for name, run in runs.items()
     }
-    ours = tfr.compare(values, test=test, correction=None, resamples=5000)
+    ours = trm.compare(values, test=test, correction=None, resamples=5000)
     report = ranx.compare(
         ranx.Qrels(QRELS),
         [ranx.Run(run, name=name) for name, run in runs.items()],
@@ -185,10 +185,10 @@ def test_comparisons_are_those_of_ranx(test):
 
 def test_the_t_test_is_that_of_scipy():
     values = {
-        name: tfr.evaluate_run(QRELS, run, ["ndcg@10"], per_query=True)
+        name: trm.evaluate_run(QRELS, run, ["ndcg@10"], per_query=True)
         for name, run in RUNS.items()
     }
-    for each in tfr.compare(values, test="t", correction=None).differences:
+    for each in trm.compare(values, test="t", correction=None).differences:
         first, second = (values[name]["ndcg@10"] for name in each.models)
         expected = scipy.stats.ttest_rel(second, first)
         assert each.p == pytest.approx(expected.pvalue, rel=1e-9)

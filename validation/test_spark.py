@@ -9,7 +9,7 @@ from code_blocks import run_blocks
 from spark_session import spark_session
 from sql_cases import assert_statements
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 PAGE = pathlib.Path(__file__).parent.parent / "docs" / "guide" / "large-tables.md"
 SCHEMA = "metric string, v double, w double"
@@ -46,7 +46,7 @@ def test_sums_of_partitions_give_the_value_of_the_whole_table(recipe, partitions
     table = spark_session().createDataFrame(rows).repartition(partitions, "query")
     totals = table.mapInPandas(recipe["sums"], SCHEMA).groupBy("metric").sum("v", "w")
     found = {name: value / weight for name, value, weight in totals.collect()}
-    expected = tfr.evaluate_rows("query", "label", "score", METRICS, data=rows)
+    expected = trm.evaluate_rows("query", "label", "score", METRICS, data=rows)
     assert found == pytest.approx(dict(expected), rel=1e-12)
 
 
@@ -57,7 +57,7 @@ def test_a_table_of_split_queries_has_other_values(recipe):
     table = spark_session().createDataFrame(rows)
     totals = table.repartition(8).mapInPandas(recipe["sums"], SCHEMA).collect()
     found = sum(row["v"] for row in totals) / sum(row["w"] for row in totals)
-    expected = tfr.evaluate_rows("query", "label", "score", ["ndcg@10"], data=rows)
+    expected = trm.evaluate_rows("query", "label", "score", ["ndcg@10"], data=rows)
     assert abs(found - expected["ndcg@10"]) > 0.05
 
 

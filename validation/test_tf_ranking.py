@@ -26,7 +26,7 @@ from queries import (
 from random_orders import TIED_LABELS, TIED_SCORES, mean_over_orders
 from tf_ranking import METRICS, VALUES, cutoffs_of, groups, recorded_values, value
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 BATCHES = 8
 
@@ -36,7 +36,7 @@ BATCHES = 8
 def test_equal_values(grades, weights, compare):
     rng = np.random.default_rng(1)
     ours = {
-        of: tfr.RankingMetrics(
+        of: trm.RankingMetrics(
             [
                 make_metric(name, k, convention="tf_ranking")
                 for name in names
@@ -75,7 +75,7 @@ def test_equal_values_of_long_lists(compare):
             for k in LONG_CUTOFFS if len(cutoffs_of(metric)) > 1 else (None,):
                 theirs = value(metric, k, y_true[of], scores)
                 made = [make_metric(metric, k, convention="tf_ranking")]
-                (ours,) = tfr.evaluate(y_true[of], scores, made).values()
+                (ours,) = trm.evaluate(y_true[of], scores, made).values()
                 package = "tensorflow-ranking", "tf_ranking", f"{metric}, long"
                 compare(*package, ours, theirs, rtol=1e-5)
 
@@ -93,7 +93,7 @@ def test_top_k_accuracy_of_tensorflow_recommenders(kind, compare):
         tf.data.Dataset.from_tensor_slices(items).batch(16), ks=cutoffs
     )
     theirs.update_state(queries, items[relevant])
-    ours = tfr.evaluate(
+    ours = trm.evaluate(
         relevant,
         queries @ items.T,
         [f"hit_rate@{k}" for k in cutoffs],
@@ -124,7 +124,7 @@ def test_our_value_is_the_mean_of_random_orders(metric, k, compare):
         lambda labels, scores: value(metric, k, labels, scores), y_true
     )
     name = name_of(metric, k)
-    ours = tfr.evaluate(y_true, TIED_SCORES, [name], convention="tf_ranking")
+    ours = trm.evaluate(y_true, TIED_SCORES, [name], convention="tf_ranking")
     compare(
         "tensorflow-ranking",
         "tf_ranking",

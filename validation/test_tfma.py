@@ -22,7 +22,7 @@ from google.protobuf import text_format
 from mistake_table import cases_at, require_found
 from tensorflow_model_analysis.proto import config_pb2
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 import tfrankmetrics.tfma
 from notebooks.execute import NOTEBOOKS, assert_alike, read, run, stderr_texts
 from tfrankmetrics.tfma import RankMetrics, as_dataframe, eval_config
@@ -70,7 +70,7 @@ def by_slice(table, config):
 
 def expected_of(table, names, **arguments):
     """The values of `evaluate_rows`."""
-    return tfr.evaluate_rows("query", "grade", "score", names, data=table, **arguments)
+    return trm.evaluate_rows("query", "grade", "score", names, data=table, **arguments)
 
 
 def write_examples(path, rows):
@@ -124,12 +124,12 @@ def saved_model(model, path):
     return str(path)
 
 
-@pytest.mark.parametrize("inputs", typing.get_args(tfr.options.Inputs))
+@pytest.mark.parametrize("inputs", typing.get_args(trm.options.Inputs))
 def test_each_format_has_the_values_of_evaluate(inputs):
     lists = pd.DataFrame({"grades": [[1, 0], [1, 1]], "scores": [[0, 1], [1, 0]]})
     found = by_slice(lists, eval_config(["mrr"], inputs=inputs, **LISTS))
     columns = [*lists["grades"]], [*lists["scores"]]
-    assert found == {None: tfr.evaluate(*columns, ["mrr"], inputs=inputs)}
+    assert found == {None: trm.evaluate(*columns, ["mrr"], inputs=inputs)}
 
 
 @pytest.mark.parametrize("case", cases_at("tfma"), ids=str)
@@ -144,7 +144,7 @@ def test_scores_of_nan_are_a_warning(tmp_path):
     table["score"] = table["score"].where(table["score"] > 0)
     number = table["score"].isna().sum()
     message = rf"Received: NaN for {number} of {len(table):,} scores"
-    with pytest.warns(tfr.RankingWarning, match=message):
+    with pytest.warns(trm.RankingWarning, match=message):
         analyze_records(tmp_path, table, eval_config(["mrr"], **ROWS))
 
 
@@ -358,7 +358,7 @@ NO_FEATURES = "list of the names of features, or of lists of names"
         ),
         (RankMetrics, ["ndcg"], {"gain": np.sqrt}, "as JSON.*no functions"),
         (RankMetrics, ["judged@5"], {}, "does not distinguish unjudged items"),
-        (RankMetrics, [tfr.NDCG()], {}, "as JSON.*no metric objects"),
+        (RankMetrics, [trm.NDCG()], {}, "as JSON.*no metric objects"),
         *[
             (eval_config, ["map"], {"label_key": "y", **arguments}, message)
             for arguments, message in [
@@ -442,7 +442,7 @@ def test_values_of_names_with_parameters():
         .items()
     }
     labels, scores = (np.stack(table[column]) for column in ("grades", "scores"))
-    expected = tfr.evaluate(labels, scores, names)
+    expected = trm.evaluate(labels, scores, names)
     keys = ["ndcg@3(gain=linear)", "ndcg@3", "map@100(relevance_threshold=2)"]
     assert [found[key] for key in keys] == pytest.approx([*expected.values()])
 
@@ -456,7 +456,7 @@ def test_keras_3_metrics_raise_and_suggest_eval_config():
     with pytest.raises(TypeError, match=r"Keras 2 only.*eval_config"):
         tfma.analyze_raw_data(table, config)
     with pytest.raises(NotImplementedError, match="unknown metric type"):
-        tfma.metrics.specs_from_metrics([tfr.NDCG()])
+        tfma.metrics.specs_from_metrics([trm.NDCG()])
 
 
 def test_binarized_and_aggregated_metrics_raise():
@@ -576,7 +576,7 @@ def test_prediction_key_selects_a_model_output(tmp_path):
 
 def test_rows_without_a_query_key_are_a_warning():
     config = eval_config(["ndcg@10"], label_key="grade", prediction_key="score")
-    with pytest.warns(tfr.RankingWarning, match="name the `query_key`"):
+    with pytest.warns(trm.RankingWarning, match="name the `query_key`"):
         tfma.analyze_raw_data(make_table(queries=20), config)
 
 
@@ -706,12 +706,12 @@ def test_of_two_keras_metrics_with_one_name_tfma_drops_one():
 import pandas as pd
 import tensorflow_model_analysis as tfma
 from tensorflow_model_analysis.proto import config_pb2
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics.tfma import as_dataframe
 model = config_pb2.ModelSpec(label_key="grades", prediction_key="scores")
 table = pd.DataFrame({"grades": [[1.0, 2.0, 0.0]], "scores": [[0.9, 0.5, 0.1]]})
 for name in ("ndcg@3", "linear"):
-    metrics = [tfr.NDCG(k=3), tfr.NDCG(k=3, gain="linear", name=name)]
+    metrics = [trm.NDCG(k=3), trm.NDCG(k=3, gain="linear", name=name)]
     specs = tfma.metrics.specs_from_metrics(metrics)
     config = config_pb2.EvalConfig(model_specs=[model], metrics_specs=specs)
     result = tfma.analyze_raw_data(table, config)
@@ -805,7 +805,7 @@ def test_two_retrieval_models(tmp_path, inputs, label_key, output):
         if inputs == "ids":
             scores = tf.math.top_k(scores, 5).indices.numpy()
         labels = [items + [-1] * (3 - len(items)) for items in relevant]
-        expected[name] = tfr.evaluate(labels, scores, names, inputs=inputs)
+        expected[name] = trm.evaluate(labels, scores, names, inputs=inputs)
     table = as_dataframe(analyze(tmp_path, config, models))
     assert tfma.load_validation_result(str(tmp_path / "out")).validation_ok
     assert {*table["queries"]} == {40}

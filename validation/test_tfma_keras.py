@@ -9,7 +9,7 @@ import tensorflow_model_analysis as tfma
 from tensorflow_model_analysis.proto import config_pb2
 from test_tfma import LISTS, ROWS, as_lists, make_table, values_of
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 NAMES = ["ndcg@10", "map", "precision@5"]
 
@@ -22,7 +22,7 @@ def table():
 
 
 def values(data, query_key="", **model):
-    metrics = [tfr.NDCG(k=10), tfr.MeanAveragePrecision(), tfr.PrecisionAtK(k=5)]
+    metrics = [trm.NDCG(k=10), trm.MeanAveragePrecision(), trm.PrecisionAtK(k=5)]
     config = config_pb2.EvalConfig(
         model_specs=[config_pb2.ModelSpec(**model)],
         metrics_specs=tfma.metrics.specs_from_metrics(metrics, query_key=query_key),
@@ -33,7 +33,7 @@ def values(data, query_key="", **model):
 
 @pytest.mark.parametrize("form", ["rows", "padded lists", "lists"])
 def test_values_equal_evaluate(table, form):
-    expected = tfr.evaluate_rows(table["query"], table["grade"], table["score"], NAMES)
+    expected = trm.evaluate_rows(table["query"], table["grade"], table["score"], NAMES)
     of_floats = config_pb2.PaddingOptions(
         label_float_padding=-1, prediction_float_padding=0
     )
@@ -54,7 +54,7 @@ def test_values_equal_evaluate(table, form):
 def test_list_weights(table):
     weights = table.groupby("query", sort=False)["weight"].first()
     lists = as_lists(table, padded=True).assign(weight=weights.to_numpy())
-    expected = tfr.evaluate_rows(
+    expected = trm.evaluate_rows(
         table["query"],
         table["grade"],
         table["score"],

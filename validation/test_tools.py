@@ -43,21 +43,21 @@ from tools import (
     xgboost_value,
 )
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 by_tool = pytest.mark.parametrize("tool", TOOLS, ids=lambda tool: tool.name)
 
 
 def ours(names, queries, convention):
     labels, scores = zip(*queries, strict=True)
-    return tfr.evaluate(labels, scores, names, convention=convention, per_query=True)
+    return trm.evaluate(labels, scores, names, convention=convention, per_query=True)
 
 
 def test_every_metric_of_every_convention_is_compared():
     compared = {(tool.convention, metric) for tool in TOOLS for metric in tool.metrics}
     named = {
         (name, metric)
-        for name, convention in tfr.CONVENTIONS.items()
+        for name, convention in trm.CONVENTIONS.items()
         for metric in convention.metrics
     }
     # RBP is compared with ranx, by its options. trec_eval 10, which has RBP, too, is no
@@ -91,8 +91,8 @@ def test_err_of_probabilities_equals_catboost(kind, compare):
     highest = 30  # the largest error is 2^-30, of a probability of 1
     labels = [np.minimum(highest, np.log2(1 + p * 2.0**highest)) for p in probabilities]
     for k in CUTOFFS:
-        err = tfr.ExpectedReciprocalRank(k, max_label=highest, ties="worst")
-        (values,) = tfr.evaluate(labels, scores, [err], per_query=True).values()
+        err = trm.ExpectedReciprocalRank(k, max_label=highest, ties="worst")
+        (values,) = trm.evaluate(labels, scores, [err], per_query=True).values()
         name = "ERR" if k is None else f"ERR:top={k}"
         theirs = [
             catboost_value(name, *q) for q in zip(probabilities, scores, strict=True)
@@ -107,7 +107,7 @@ def test_gauc_of_recbole_weighs_users_by_their_relevant_items(compare):
     counted = ~np.isnan(aucs)
     theirs = np.average(aucs[counted], weights=relevant[counted])
     labels, scores = zip(*queries, strict=True)
-    (value,) = tfr.evaluate(labels, scores, ["gauc"], convention="recbole").values()
+    (value,) = trm.evaluate(labels, scores, ["gauc"], convention="recbole").values()
     compare("recbole", "recbole", "gauc", value, theirs, rtol=1e-12)
 
 
@@ -122,8 +122,8 @@ def test_gauc_of_recbole_weighs_users_by_their_relevant_items(compare):
 def test_options_of_ndcg_in_catboost(theirs, gain, discount, compare):
     queries = random_queries(60, seed=5, kind="tied")
     labels, scores = zip(*queries, strict=True)
-    made = tfr.NDCG(gain=gain, discount=discount, convention="catboost")
-    (values,) = tfr.evaluate(labels, scores, [made], per_query=True).values()
+    made = trm.NDCG(gain=gain, discount=discount, convention="catboost")
+    (values,) = trm.evaluate(labels, scores, [made], per_query=True).values()
     values_of_catboost = [catboost_value(theirs, *query) for query in queries]
     compare("catboost", "catboost", theirs, values, values_of_catboost, rtol=1e-12)
 
@@ -138,8 +138,8 @@ def test_options_of_ndcg_in_catboost(theirs, gain, discount, compare):
 def test_options_of_ndcg_in_xgboost(theirs, parameters, options, compare):
     queries = random_queries(60, seed=5, kind="tied")
     labels, scores = zip(*queries, strict=True)
-    made = tfr.NDCG(5, convention="xgboost", **options)
-    (values,) = tfr.evaluate(labels, scores, [made], per_query=True).values()
+    made = trm.NDCG(5, convention="xgboost", **options)
+    (values,) = trm.evaluate(labels, scores, [made], per_query=True).values()
     values_of_xgboost = [xgboost_value(theirs, *q, **parameters) for q in queries]
     name = ", ".join([theirs, *parameters])
     compare("xgboost", "xgboost", name, values, values_of_xgboost, rtol=1e-12)
@@ -220,7 +220,7 @@ def test_bpref_with_unjudged_documents(compare):
     documents = {query: [*{**qrels[query], **run[query]}] for query in qrels}
     labels = [[qrels[q].get(d, -1) for d in documents[q]] for q in qrels]
     scores = [[run[q].get(d, -np.inf) for d in documents[q]] for q in qrels]
-    (ours,) = tfr.evaluate(
+    (ours,) = trm.evaluate(
         labels, scores, ["bpref"], convention="trec_eval", per_query=True
     ).values()
     found = pytrec_eval.RelevanceEvaluator(qrels, {"bpref"}).evaluate(run)
@@ -253,10 +253,10 @@ def test_subtopic_metrics_equal_ndeval(compare):
         for alpha in (0.5, 0.2):
             theirs = pyndeval.ndeval(qrels, run, measures=names, alpha=alpha)
             theirs = np.array([list(of_query.values()) for of_query in theirs.values()])
-            ours = tfr.evaluate(
+            ours = trm.evaluate(
                 subtopics,
                 scores,
-                [tfr.PrecisionIA(k=k, denominator="k"), tfr.AlphaDCG(k=k, alpha=alpha)],
+                [trm.PrecisionIA(k=k, denominator="k"), trm.AlphaDCG(k=k, alpha=alpha)],
                 per_query=True,
             )
             precision, dcg = ours.values()
@@ -302,7 +302,7 @@ def test_tables_of_subtopics_equal_ndeval(alpha, compare):
     theirs = ["strec@5", "strec@20", *(f"alpha-nDCG@{k}" for k in (1, 5, 10, 20))]
     expected = pyndeval.ndeval(*tables, measures=theirs, alpha=alpha)
     names = [name.replace("-nDCG", "_ndcg") for name in theirs]
-    found = tfr.evaluate_run(*frames_of(*tables), names, alpha=alpha, per_query=True)
+    found = trm.evaluate_run(*frames_of(*tables), names, alpha=alpha, per_query=True)
     queries = found["query"].tolist()
     for name, of_ndeval in zip(names, theirs, strict=True):
         values = np.array([expected[query][of_ndeval] for query in queries])
@@ -331,7 +331,7 @@ def test_nuggets_equal_freshstack():
     alpha_ndcg = [of_query["alpha-nDCG@10"] for of_query in of_ndeval.values()]
     expected = round(np.mean(alpha_ndcg), 4), round(np.mean(coverage), 4)
     names = ["alpha_ndcg@10", "nugget_recall@20"]
-    found = tfr.evaluate_run(*frames_of(judgments, predictions), names)
+    found = trm.evaluate_run(*frames_of(judgments, predictions), names)
     assert tuple(round(found[name], 4) for name in names) == expected
 
 
@@ -346,7 +346,7 @@ def test_rank_biased_precision_equals_ranx(persistence, compare):
         ("graded_rbp", graded, {"max_label": 1}),
     ):
         labels, scores = zip(*queries, strict=True)
-        ours = tfr.evaluate(labels, scores, [name], **options, **more)[name]
+        ours = trm.evaluate(labels, scores, [name], **options, **more)[name]
         theirs = ranx(f"rbp.{persistence * 100:.0f}", None, queries)
         compare("ranx", "", name, ours, theirs, rtol=1e-12)
 
@@ -370,7 +370,7 @@ def test_gains_by_grade_equal_label_gain_of_lightgbm(compare):
     for labels, scores in random_queries(60, seed=3, kind="untied"):
         theirs = lightgbm_value("ndcg", 10, labels, scores, label_gain=gains)
         options = {"gain": gains, "convention": "lightgbm"}
-        (value,) = tfr.evaluate(labels, scores, ["ndcg@10"], **options).values()
+        (value,) = trm.evaluate(labels, scores, ["ndcg@10"], **options).values()
         compare("lightgbm", "lightgbm", "ndcg, label_gain", value, theirs, rtol=1e-12)
 
 
@@ -390,9 +390,9 @@ def test_capped_recall_equals_beir(kind, compare):
         name = f"R_cap@{k}"
         (values,) = ours([name], queries, "trec_eval").values()
         compare("beir", "trec_eval", "capped_recall", values, theirs, atol=5.1e-6)
-        option = tfr.RecallAtK(k, denominator="min(k, relevant)", ties="stable")
+        option = trm.RecallAtK(k, denominator="min(k, relevant)", ties="stable")
         labels, scores = zip(*queries, strict=True)
-        again = tfr.evaluate(labels, scores, [option], per_query=True)[option.name]
+        again = trm.evaluate(labels, scores, [option], per_query=True)[option.name]
         np.testing.assert_array_equal(again, values)
 
 
@@ -411,7 +411,7 @@ def test_beir_breaks_ties_as_trec_eval_and_in_its_own_metrics_by_input_order(
     names = [
         f"{metric}@{k}" for metric in ("ndcg", "map", "recall", "P") for k in cutoffs
     ]
-    found = tfr.evaluate_run(qrels, run, names, convention="trec_eval")
+    found = trm.evaluate_run(qrels, run, names, convention="trec_eval")
     compare(
         "beir",
         "trec_eval",
@@ -425,7 +425,7 @@ def test_beir_breaks_ties_as_trec_eval_and_in_its_own_metrics_by_input_order(
         **custom_metrics.top_k_accuracy(qrels, run, cutoffs),
     }
     names = [f"{metric}@{k}" for metric in ("mrr", "hit_rate") for k in cutoffs]
-    found = tfr.evaluate_run(qrels, run, names, ties="stable")
+    found = trm.evaluate_run(qrels, run, names, ties="stable")
     compare(
         "beir",
         "",
@@ -448,9 +448,9 @@ def test_three_tied_documents_of_beir():
     ]
     assert [value for each in theirs for value in each.values()] == [1, 1, 1]
     names = ["mrr@10", "R_cap@1", "hit_rate@1"]
-    found = tfr.evaluate_run(qrels, run, names, ties="stable")
+    found = trm.evaluate_run(qrels, run, names, ties="stable")
     assert [*found.values()] == [1, 1, 1]
-    found = tfr.evaluate_run(qrels, run, names, convention="trec_eval")
+    found = trm.evaluate_run(qrels, run, names, convention="trec_eval")
     assert [*found.values()] == [1 / 3, 0, 0]
 
 
@@ -480,8 +480,8 @@ def test_hole_equals_beir_for_one_query(compare):
     run = {"q": {"z": 4.0, "a": 3.0, "y": 2.0, "b": 1.0, "x": 0.5}}
     for k in (1, 2, 3, 5, 10):
         (theirs,) = custom_metrics.hole(qrels, run, [k]).values()
-        hole = tfr.HoleAtK(k, denominator="k")
-        ours = tfr.evaluate_run(qrels, run, [hole])[hole.name]
+        hole = trm.HoleAtK(k, denominator="k")
+        ours = trm.evaluate_run(qrels, run, [hole])[hole.name]
         compare("beir", "", "hole", ours, theirs, atol=5.1e-6)  # of five digits
 
 
@@ -506,7 +506,7 @@ def test_ties_equal_trm(metric, compare):
             ("best", "maximum"),
             ("worst", "minimum"),
         ):
-            (values,) = tfr.evaluate(
+            (values,) = trm.evaluate(
                 labels, scores, [f"{metric}@{k}"], ties=ties, per_query=True
             ).values()
             theirs_of_k = np.array([getattr(each, field) for each in found])
@@ -533,7 +533,7 @@ def test_judged_equals_ir_measures(compare):
         measure = ir_measures_package.parse_measure(f"Judged@{k}")
         results = ir_measures_package.iter_calc([measure], qrels, run)
         theirs = {result.query_id: result.value for result in results}
-        found = tfr.evaluate_run(qrels, run, [f"judged@{k}"], per_query=True)
+        found = trm.evaluate_run(qrels, run, [f"judged@{k}"], per_query=True)
         values = [theirs[query] for query in found["query"]]
         compare("ir-measures", "", "judged", found[f"judged@{k}"], values, rtol=1e-14)
 
@@ -543,9 +543,9 @@ def test_multilabel_metrics_of_scikit_learn(kind, compare):
     """LRAP is MAP unless scores are tied. The ranking loss is 1 - AUC, ties lost."""
     queries = [(binary(x), s) for x, s in random_queries(80, seed=6, kind=kind)]
     labels, scores = zip(*queries, strict=True)
-    metrics = [tfr.MeanAveragePrecision(empty="one")]
-    metrics += [tfr.PerQueryAUC(ties="worst", empty="one")]
-    precision, auc = tfr.evaluate(labels, scores, metrics, per_query=True).values()
+    metrics = [trm.MeanAveragePrecision(empty="one")]
+    metrics += [trm.PerQueryAUC(ties="worst", empty="one")]
+    precision, auc = trm.evaluate(labels, scores, metrics, per_query=True).values()
     lrap = [label_ranking_average_precision_score([x], [s]) for x, s in queries]
     loss = [label_ranking_loss([x], [s]) for x, s in queries]
     if kind == "untied":
@@ -559,7 +559,7 @@ def test_expected_reciprocal_rank_equals_gdeval(compare):
     queries = random_queries(60, seed=1)
     for k in (1, 3, 10):
         labels, scores = zip(*queries, strict=True)
-        ours = tfr.evaluate(labels, scores, [f"err@{k}"], per_query=True)[f"err@{k}"]
+        ours = trm.evaluate(labels, scores, [f"err@{k}"], per_query=True)[f"err@{k}"]
         theirs = ir_measures("err", k, queries)
         compare("ir-measures", "", "err", ours, theirs, rtol=0, atol=5.1e-6)
 
@@ -584,9 +584,9 @@ def test_read_trec_gives_the_values_of_trec_eval(tmp_path, compare):
     theirs = pytrec_eval.RelevanceEvaluator(qrels, measures).evaluate(run)
     names = {"map": "map", "ndcg@5": "ndcg_cut_5", "r_precision": "Rprec"}
     options = {"metrics": list(names), "convention": "trec_eval", "per_query": True}
-    ours = tfr.evaluate_rows(*tfr.read_trec(*paths), **options)
-    judged = tfr.read_trec(*paths, judged_only=True)
-    bpref = tfr.evaluate_rows(*judged, **{**options, "metrics": ["bpref"]})
+    ours = trm.evaluate_rows(*trm.read_trec(*paths), **options)
+    judged = trm.read_trec(*paths, judged_only=True)
+    bpref = trm.evaluate_rows(*judged, **{**options, "metrics": ["bpref"]})
     assert bpref["query"].tolist() == ours["query"].tolist()
     ours, names = {**ours, **bpref}, {**names, "bpref": "bpref"}
     assert set(ours["query"]) == set(theirs)
@@ -600,7 +600,7 @@ def test_read_trec_gives_the_values_of_trec_eval(tmp_path, compare):
             values,
             rtol=1e-12,
         )
-    complete = tfr.evaluate_rows(*tfr.read_trec(*paths, complete=True), **options)
+    complete = trm.evaluate_rows(*trm.read_trec(*paths, complete=True), **options)
     assert set(complete["query"]) - set(ours["query"]) == {missing}
     assert complete["map"][complete["query"] == missing] == 0.0
 
@@ -626,7 +626,7 @@ def test_keras_rs_with_padding_and_weights(grades, weights, compare):
     for _ in range(4):
         labels, scores, sample_weight = random_batch(rng, grades, weights)
         names = [name_of(metric, k) for metric in KERAS_RS for k in (None, 3)]
-        ours = tfr.evaluate(
+        ours = trm.evaluate(
             labels,
             scores,
             names,
@@ -658,7 +658,7 @@ def test_our_value_is_the_mean_of_random_orders_in_keras_rs(metric, compare):
         return float(theirs.result())
 
     mean, standard_error = mean_over_orders(value_of_batch)
-    (ours,) = tfr.evaluate(
+    (ours,) = trm.evaluate(
         TIED_LABELS, TIED_SCORES, [f"{metric}@2"], convention="keras_rs"
     ).values()
     compare(
@@ -712,7 +712,7 @@ def test_lightgbm_values_after_each_tree(compare):
         scores = model.predict(features, num_iteration=trees)
         theirs = {name: of[trees - 1] for name, of in evaluations["valid"].items()}
         by_query = [part.tolist() for part in np.split(scores, starts)]
-        ours = tfr.evaluate(lists, by_query, list(theirs), convention="lightgbm")
+        ours = trm.evaluate(lists, by_query, list(theirs), convention="lightgbm")
         for name, value in theirs.items():
             compare(
                 "lightgbm",

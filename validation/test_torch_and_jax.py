@@ -14,7 +14,7 @@ import pytest
 import torch
 from code_blocks import blocks_of, run_blocks
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 GUIDE = pathlib.Path(__file__).parent.parent / "docs" / "guide"
 LABELS = np.array([[1.0, 0.0, 2.0], [0.0, 1.0, 0.0]], "float32")
@@ -46,35 +46,35 @@ KINDS += [jnp.asarray, in_bfloat16_of_jax]
 
 
 def accumulated(*batch):
-    accumulator = tfr.Accumulator(NAMES)
+    accumulator = trm.Accumulator(NAMES)
     accumulator.update(*batch)
     return accumulator.compute()
 
 
 CALLS = {
-    "lists of ids": lambda of: tfr.evaluate_run(
+    "lists of ids": lambda of: trm.evaluate_run(
         {"q": of(np.array([1, 2]))}, {"q": of(np.array([3, 1]))}, NAMES
     ),
-    "lists": lambda of: tfr.evaluate(
+    "lists": lambda of: trm.evaluate(
         of(LABELS), of(SCORES), NAMES, sample_weight=of(LABELS[:, 0] + 1)
     ),
-    "a mask": lambda of: tfr.evaluate(
+    "a mask": lambda of: trm.evaluate(
         of(LABELS), of(SCORES), NAMES, mask=of(LABELS < 2)
     ),
-    "lists of arrays": lambda of: tfr.evaluate(
+    "lists of arrays": lambda of: trm.evaluate(
         [of(LABELS[0]), of(LABELS[1, :2])], [of(SCORES[0]), of(SCORES[1, :2])], NAMES
     ),
-    "ids": lambda of: tfr.evaluate(
+    "ids": lambda of: trm.evaluate(
         of(IDS), of(IDS[:, ::-1].copy() + 1), NAMES, inputs="ids"
     ),
-    "catalog": lambda of: tfr.evaluate(of(IDS), of(SCORES), NAMES, inputs="catalog"),
+    "catalog": lambda of: trm.evaluate(of(IDS), of(SCORES), NAMES, inputs="catalog"),
     "rows": lambda of: (
-        tfr.evaluate_rows(
+        trm.evaluate_rows(
             of(QUERIES), of(LABELS.ravel()), of(SCORES.ravel()), NAMES, by=of(QUERIES)
         ).whole
     ),
     "a batch": lambda of: accumulated(of(LABELS), of(SCORES), of(LABELS[:, 0] + 1)),
-    "retrieval": lambda of: tfr.evaluate_retrieval(
+    "retrieval": lambda of: trm.evaluate_retrieval(
         of(SCORES), of(LABELS), of(np.array([1, 0])), NAMES, exclude=of(IDS[:, 1:] // 2)
     ),
 }
@@ -94,17 +94,17 @@ def test_nested_tensors_are_lists_of_unequal_length(layout):
         return torch.nested.nested_tensor(tensors, layout=layout)
 
     labels, scores = [[1, 0, 2], [0, 1]], [[0.25, 0.5, 0.125], [0.5, 0.75]]
-    expected = tfr.evaluate(labels, scores, NAMES)
-    assert tfr.evaluate(nested(labels), nested(scores), NAMES) == expected
+    expected = trm.evaluate(labels, scores, NAMES)
+    assert trm.evaluate(nested(labels), nested(scores), NAMES) == expected
     ids, found = [[1, 2], [0]], [[3, 2], [1, 0, 2]]
-    expected = tfr.evaluate(ids, found, NAMES, inputs="ids")
-    assert tfr.evaluate(nested(ids), nested(found), NAMES, inputs="ids") == expected
+    expected = trm.evaluate(ids, found, NAMES, inputs="ids")
+    assert trm.evaluate(nested(ids), nested(found), NAMES, inputs="ids") == expected
     vectors = [[0.5, 1.0], [1.0, 0.25], [0.0, 1.0]]
-    expected = tfr.evaluate_retrieval(
+    expected = trm.evaluate_retrieval(
         vectors[:2], vectors, ids, NAMES, exclude=[[0], []]
     )
     given = nested(vectors[:2]), nested(vectors), nested(ids), NAMES
-    assert tfr.evaluate_retrieval(*given, exclude=[[0], []]) == expected
+    assert trm.evaluate_retrieval(*given, exclude=[[0], []]) == expected
 
 
 @pytest.mark.parametrize("of", KINDS)
@@ -115,7 +115,7 @@ def test_functions_of_retrieval_receive_the_arrays_that_they_are_for(of):
         received.update(map(type, (queries, candidates)))
         return queries @ candidates.T
 
-    found = tfr.evaluate_retrieval(
+    found = trm.evaluate_retrieval(
         vectors, vectors, range(3), ["mrr"], query_tower=lambda v: 2 * v, score=product
     )
     assert found == {"mrr": 1.0}
@@ -128,22 +128,22 @@ def test_products_of_half_precision_keep_their_digits(score, of):
     """1 + 2^-12 is above 1, but would be rounded to 1 in half precision."""
     vectors = [[1.0, 1.0]], [[1.0, 0.0], [1.0, 2**-12]]
     vectors = [of(np.array(each, "float32")) for each in vectors]
-    found = tfr.evaluate_retrieval(*vectors, [0], ["mrr"], score=score)
+    found = trm.evaluate_retrieval(*vectors, [0], ["mrr"], score=score)
     assert found == {"mrr": 0.5}
-    assert tfr.explain_retrieval(*vectors, [0], "mrr", score=score).value == 0.5
-    assert tfr.retrieve(*vectors, k=1, score=score).ids.tolist() == [[1]]
+    assert trm.explain_retrieval(*vectors, [0], "mrr", score=score).value == 0.5
+    assert trm.retrieve(*vectors, k=1, score=score).ids.tolist() == [[1]]
 
 
 @pytest.mark.parametrize("sparse", [torch.Tensor.to_sparse, torch.Tensor.to_sparse_csr])
 def test_sparse_tensors_are_an_error(sparse):
     scores = sparse(torch.tensor(SCORES))
     for call in (
-        lambda: tfr.evaluate(LABELS, scores, NAMES),
-        lambda: tfr.evaluate(scores, SCORES, NAMES),
-        lambda: tfr.evaluate(IDS, scores, NAMES, inputs="catalog"),
-        lambda: tfr.evaluate(IDS, scores, NAMES, inputs="ids"),
-        lambda: tfr.evaluate_rows(QUERIES, LABELS.ravel(), scores, NAMES),
-        lambda: tfr.evaluate_retrieval(scores, SCORES, [0, 1], NAMES),
+        lambda: trm.evaluate(LABELS, scores, NAMES),
+        lambda: trm.evaluate(scores, SCORES, NAMES),
+        lambda: trm.evaluate(IDS, scores, NAMES, inputs="catalog"),
+        lambda: trm.evaluate(IDS, scores, NAMES, inputs="ids"),
+        lambda: trm.evaluate_rows(QUERIES, LABELS.ravel(), scores, NAMES),
+        lambda: trm.evaluate_retrieval(scores, SCORES, [0, 1], NAMES),
     ):
         with pytest.raises(ValueError, match=r"must be dense or nested.*to_dense\(\)"):
             call()
@@ -152,10 +152,10 @@ def test_sparse_tensors_are_an_error(sparse):
 WITHOUT_KERAS = """
 import sys
 sys.modules["tensorflow"] = sys.modules["keras"] = None
-import pytest, test_torch_and_jax as here, tfrankmetrics as tfr
-expected = tfr.evaluate(here.LABELS, here.SCORES, here.NAMES)
+import pytest, test_torch_and_jax as here, tfrankmetrics as trm
+expected = trm.evaluate(here.LABELS, here.SCORES, here.NAMES)
 for of in here.KINDS:
-    metrics = tfr.RankingMetrics(here.NAMES)
+    metrics = trm.RankingMetrics(here.NAMES)
     for row in (slice(0, 1), slice(1, 2)):
         metrics.update_state(of(here.LABELS[row]), of(here.SCORES[row]))
     assert metrics.result() == pytest.approx(expected, rel=1e-12), of

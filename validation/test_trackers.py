@@ -10,7 +10,7 @@ import tensorflow as tf
 from code_blocks import run_blocks
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 NAMES = ["ndcg@10", "mrr"]
 DATA = np.random.default_rng(0).normal(size=(8, 4)), np.eye(4)[np.arange(8) % 4]
@@ -20,7 +20,7 @@ def model(separator="_", units=4):
     items = tf.keras.Input((4,))
     hidden = tf.keras.layers.Dense(units)(items)
     made = tf.keras.Model(items, tf.keras.layers.Dense(4)(hidden))
-    metric = tfr.RankingMetrics(NAMES, separator=separator)
+    metric = trm.RankingMetrics(NAMES, separator=separator)
     made.compile(loss="mse", metrics=[metric])
     return made
 
@@ -75,7 +75,7 @@ def test_mlflow_loses_the_metrics_of_a_run_with_an_at_sign():
 def slices(separator):
     by = {"language": ["de", "en"] * 4, "market": ["north east", "south-west"] * 4}
     arguments = {"by": by, "separator": separator}
-    return tfr.EvaluateLists(*DATA, NAMES, prefix="val_", **arguments)
+    return trm.EvaluateLists(*DATA, NAMES, prefix="val_", **arguments)
 
 
 @pytest.mark.usefixtures("tracking")

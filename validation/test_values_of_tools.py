@@ -13,14 +13,14 @@ import pytest
 from queries import LONG_CUTOFFS, name_of, random_queries
 from tools import TOOLS, binary
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 
 
 def ours(metric, k, queries, tool):
     labels, scores = zip(*queries, strict=True)
     options = {"convention": tool.convention, **tool.options.get(metric, {})}
     names = [name_of(metric, k)]
-    (values,) = tfr.evaluate(labels, scores, names, **options, per_query=True).values()
+    (values,) = trm.evaluate(labels, scores, names, **options, per_query=True).values()
     return values
 
 

@@ -7,52 +7,52 @@ test.
 
 from typing import Literal
 
-import tfrankmetrics as tfr
+import tfrankmetrics as trm
 from tfrankmetrics.options import Persistence
 
 # Valid calls.
-tfr.NDCG(k=10, gain="linear")
-tfr.NDCG(k=10, gain=[0, 1, 3])
-tfr.evaluate([[1]], [[2]], ["ndcg"], gain={0: 0, 1: 0.1, 3: 1})
-tfr.NDCG(10, gain=lambda labels: labels**2, convention="trec_eval", name="mine")
-tfr.DCG(10, empty="skip")
-tfr.AlphaDCG(10, alpha=0.2)
-tfr.PerQueryAUC(inputs="catalog")
-tfr.RankingMetrics(["ndcg@10", tfr.DCG()], prefix="a_", ties="stable", dtype="float64")
-tfr.evaluate([[1]], [[2]], ["ndcg@10", tfr.NDCG(3)], gain="linear", empty="skip")
-tfr.evaluate_rows([1], [1], [2], ["ndcg@10"], convention="lightgbm", per_query=True)
-options: tfr.Options = {"gain": "linear", "ties": "expected"}
-tfr.evaluate([[1]], [[2]], ["ndcg"], **options)
-cutoff: int | None = tfr.NDCG(k=10).k
-probability: float = tfr.RankBiasedPrecision().persistence
+trm.NDCG(k=10, gain="linear")
+trm.NDCG(k=10, gain=[0, 1, 3])
+trm.evaluate([[1]], [[2]], ["ndcg"], gain={0: 0, 1: 0.1, 3: 1})
+trm.NDCG(10, gain=lambda labels: labels**2, convention="trec_eval", name="mine")
+trm.DCG(10, empty="skip")
+trm.AlphaDCG(10, alpha=0.2)
+trm.PerQueryAUC(inputs="catalog")
+trm.RankingMetrics(["ndcg@10", trm.DCG()], prefix="a_", ties="stable", dtype="float64")
+trm.evaluate([[1]], [[2]], ["ndcg@10", trm.NDCG(3)], gain="linear", empty="skip")
+trm.evaluate_rows([1], [1], [2], ["ndcg@10"], convention="lightgbm", per_query=True)
+options: trm.Options = {"gain": "linear", "ties": "expected"}
+trm.evaluate([[1]], [[2]], ["ndcg"], **options)
+cutoff: int | None = trm.NDCG(k=10).k
+probability: float = trm.RankBiasedPrecision().persistence
 
 # Misspelled options.
-tfr.NDCG(gian="linear")  # pyright: ignore[reportCallIssue]
-tfr.evaluate([[1]], [[2]], ["ndcg"], gian="linear")  # pyright: ignore[reportCallIssue]
-tfr.evaluate_rows([1], [1], [2], ["map"], tie="stable")  # pyright: ignore[reportCallIssue]
-tfr.RankingMetrics(["ndcg"], relevance=2)  # pyright: ignore[reportCallIssue]
-wrong: tfr.Options = {"gian": "linear"}  # pyright: ignore[reportAssignmentType]
+trm.NDCG(gian="linear")  # pyright: ignore[reportCallIssue]
+trm.evaluate([[1]], [[2]], ["ndcg"], gian="linear")  # pyright: ignore[reportCallIssue]
+trm.evaluate_rows([1], [1], [2], ["map"], tie="stable")  # pyright: ignore[reportCallIssue]
+trm.RankingMetrics(["ndcg"], relevance=2)  # pyright: ignore[reportCallIssue]
+wrong: trm.Options = {"gian": "linear"}  # pyright: ignore[reportAssignmentType]
 
 # Invalid values, and options that the metric does not take.
-tfr.NDCG(gain="liner")  # pyright: ignore[reportArgumentType]
-tfr.NDCG(k="10")  # pyright: ignore[reportArgumentType]
-tfr.NDCG(10, "linear")  # pyright: ignore[reportCallIssue]
-tfr.NDCG(convention="trec")  # pyright: ignore[reportArgumentType]
-tfr.DCG(empty="one")  # pyright: ignore[reportArgumentType]
-tfr.BPref(k=10)  # pyright: ignore[reportCallIssue]
-tfr.OrderedPairAccuracy(inputs="ids")  # pyright: ignore[reportArgumentType]
-tfr.evaluate([[1]], [[2]], ["ndcg"], ties="first")  # pyright: ignore[reportArgumentType]
-tfr.RankingMetrics(["ndcg"], inputs="id")  # pyright: ignore[reportArgumentType]
-tfr.NDCG(k=10).gain = "linear"  # pyright: ignore[reportAttributeAccessIssue]
+trm.NDCG(gain="liner")  # pyright: ignore[reportArgumentType]
+trm.NDCG(k="10")  # pyright: ignore[reportArgumentType]
+trm.NDCG(10, "linear")  # pyright: ignore[reportCallIssue]
+trm.NDCG(convention="trec")  # pyright: ignore[reportArgumentType]
+trm.DCG(empty="one")  # pyright: ignore[reportArgumentType]
+trm.BPref(k=10)  # pyright: ignore[reportCallIssue]
+trm.OrderedPairAccuracy(inputs="ids")  # pyright: ignore[reportArgumentType]
+trm.evaluate([[1]], [[2]], ["ndcg"], ties="first")  # pyright: ignore[reportArgumentType]
+trm.RankingMetrics(["ndcg"], inputs="id")  # pyright: ignore[reportArgumentType]
+trm.NDCG(k=10).gain = "linear"  # pyright: ignore[reportAttributeAccessIssue]
 
 
 # A metric that a user declares.
-def weighted_hits(lists: tfr.RankedLists, relevance: tfr.ItemGain, *, decay: float):
+def weighted_hits(lists: trm.RankedLists, relevance: trm.ItemGain, *, decay: float):
     return lists.sum_to_cutoffs(lists.expected(relevance)) * decay
 
 
-@tfr.metric("weighted_hits", formula=weighted_hits, gain=tfr.BinaryGain)
-class WeightedHits(tfr.TopKMetric):
+@trm.metric("weighted_hits", formula=weighted_hits, gain=trm.BinaryGain)
+class WeightedHits(trm.TopKMetric):
     decay: Persistence = 0.5
     relevance_threshold: float = 1.0
     ties: Literal["stable"] = "stable"

@@ -23,12 +23,12 @@ def to_lists(
     order of the first row of each query. Therefore, labels and features of the same
     rows become lists that belong together:
 
-    >>> import tfrankmetrics as tfr
+    >>> import tfrankmetrics as trm
     >>> query_ids = ["tea", "milk", "tea"]
-    >>> tfr.to_lists([1, 0, 2], query_ids, padding=-1)
+    >>> trm.to_lists([1, 0, 2], query_ids, padding=-1)
     array([[ 1,  2],
            [ 0, -1]])
-    >>> tfr.to_lists([[0.5, 1.0], [0.0, 2.0], [0.1, 0.2]], query_ids, padding=0).shape
+    >>> trm.to_lists([[0.5, 1.0], [0.0, 2.0], [0.1, 0.2]], query_ids, padding=0).shape
     (2, 2, 2)
 
     Args:

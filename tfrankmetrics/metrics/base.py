@@ -146,8 +146,8 @@ class MetricBase(_Base):
     def merge_state(self, metrics: Iterable[Any]) -> None:
         """Adds the states of other metrics, which have seen other queries.
 
-        >>> import tfrankmetrics as tfr
-        >>> first, second = tfr.MeanReciprocalRank(), tfr.MeanReciprocalRank()
+        >>> import tfrankmetrics as trm
+        >>> first, second = trm.MeanReciprocalRank(), trm.MeanReciprocalRank()
         >>> first.update_state([[1, 0]], [[2.0, 1.0]])
         >>> second.update_state([[0, 1]], [[2.0, 1.0]])
         >>> first.merge_state([second])
@@ -318,8 +318,8 @@ class TopKMetric(SingleMetric):
     All of them accept the arguments below. Each argument except `convention` is also an
     attribute: `NDCG(k=10).k` is 10.
 
-    >>> import tfrankmetrics as tfr
-    >>> metric = tfr.RecallAtK(k=10, ties="stable", empty="skip", name="recall")
+    >>> import tfrankmetrics as trm
+    >>> metric = trm.RecallAtK(k=10, ties="stable", empty="skip", name="recall")
     >>> metric.k, metric.ties, metric.name
     (10, 'stable', 'recall')
 
@@ -373,8 +373,8 @@ class WholeListMetric(SingleMetric):
     They require the rank of every item, which a list of recommended ids does not
     contain. Therefore, they support labels and catalogs only, without `duplicates`.
 
-    >>> import tfrankmetrics as tfr
-    >>> tfr.PerQueryAUC(empty="zero").name
+    >>> import tfrankmetrics as trm
+    >>> trm.PerQueryAUC(empty="zero").name
     'auc'
 
     Args:
@@ -404,8 +404,8 @@ class SubtopicMetric(SingleMetric):
     A query may have several meanings, its subtopics, and an item may be relevant to
     some of the T subtopics. An item is padding if all its labels are below 0.
 
-    >>> import tfrankmetrics as tfr
-    >>> tfr.AlphaDCG(k=10).name
+    >>> import tfrankmetrics as trm
+    >>> trm.AlphaDCG(k=10).name
     'alpha_dcg@10'
 
     Args:
@@ -443,8 +443,8 @@ class ItemMetric(SingleMetric):
     ids. Their options contain data about the items: one value for each, in the order of
     the ids, or a dict by id.
 
-    >>> import tfrankmetrics as tfr
-    >>> tfr.Novelty(k=10, popularity=[0.5, 0.25, 0.01]).name
+    >>> import tfrankmetrics as trm
+    >>> trm.Novelty(k=10, popularity=[0.5, 0.25, 0.01]).name
     'novelty@10'
 
     Args:

@@ -85,17 +85,17 @@ def metric(
     Import the types of known options from `tfrankmetrics.options`, or write `float`,
     `int`, `bool`, or a `Literal` of strings.
 
-    >>> import tfrankmetrics as tfr
+    >>> import tfrankmetrics as trm
     >>> def weighted_hits(lists, relevance, *, decay):
     ...     hits = lists.expected(relevance)  # at each rank, [B, D]
     ...     return lists.sum_to_cutoffs(hits * decay**lists.ranks)  # [B, C]
-    >>> @tfr.metric("weighted_hits", formula=weighted_hits, gain=tfr.BinaryGain)
-    ... class WeightedHits(tfr.TopKMetric):
+    >>> @trm.metric("weighted_hits", formula=weighted_hits, gain=trm.BinaryGain)
+    ... class WeightedHits(trm.TopKMetric):
     ...     '''Hits that count less further down.'''
     ...
     ...     decay: float = 0.5
     ...     relevance_threshold: float = 1.0
-    >>> tfr.evaluate([[1, 0, 1]], [[3, 2, 1]], ["weighted_hits@3"])  # 1/2 + 1/8
+    >>> trm.evaluate([[1, 0, 1]], [[3, 2, 1]], ["weighted_hits@3"])  # 1/2 + 1/8
     {'weighted_hits@3': 0.625}
 
     Args:

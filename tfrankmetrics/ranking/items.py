@@ -128,9 +128,9 @@ class DataGain(ItemGain):
 
     The formulas of an `ItemMetric` make it from data about the items.
 
-    >>> import tfrankmetrics as tfr
+    >>> import tfrankmetrics as trm
     >>> def mean_price(lists, *, price):
-    ...     prices = lists.expected(tfr.DataGain(price.values))
+    ...     prices = lists.expected(trm.DataGain(price.values))
     ...     total = lists.sum_to_cutoffs(prices)
     ...     return lists.xp.divide_no_nan(total, lists.num_to_cutoffs)
 
