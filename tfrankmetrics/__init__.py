@@ -29,7 +29,7 @@ import pkgutil
 from tfrankmetrics import keras_hooks
 from tfrankmetrics.keras import backends
 
-__version__ = "0.1.0"
+__version__ = "0.1.0.dev0"
 
 
 @functools.cache
