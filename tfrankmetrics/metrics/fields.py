@@ -106,6 +106,12 @@ def _default_of(cls: type, name: str) -> Any:
 
 def _require_free_field(cls: type, name: str, *, is_base: bool) -> None:
     """Raises TypeError for a field with the name of an argument or an attribute."""
+    if name in _ARGUMENTS:
+        raise TypeError(
+            "A field must not have the name of an argument of `evaluate`, "
+            f"`evaluate_rows` or another function. Received: `{name}` of "
+            f"{cls.__name__}."
+        )
     bases = () if is_base else cls.__mro__[1:-1]
     taken = {n for base in bases for n in (*vars(base), *base.__annotations__)}
     if name in taken or name == "self" or name.startswith("_"):
@@ -113,12 +119,6 @@ def _require_free_field(cls: type, name: str, *, is_base: bool) -> None:
             "A field must not have the name of an attribute of all metrics or of "
             "Keras's metrics, nor begin with an underscore. Received: "
             f"`{name}` of {cls.__name__}."
-        )
-    if name in _ARGUMENTS:
-        raise TypeError(
-            "A field must not have the name of an argument of `evaluate`, "
-            f"`evaluate_rows` or another function. Received: `{name}` of "
-            f"{cls.__name__}."
         )
 
 
