@@ -30,11 +30,8 @@ PAGES_OF_METRICS = [
 PAGES_OF_THE_REFERENCE = [
     "keras.md",
     "evaluation.md",
-    "retrieval-and-data.md",
     "comparison.md",
-    "explanation.md",
     "custom-metrics.md",
-    "ranked-lists.md",
     "tfma-and-beam.md",
 ]
 CONVENTIONS = "docs/conventions.md"
@@ -127,7 +124,7 @@ def overview():
     for page in PAGES_OF_THE_REFERENCE:
         text = text_of(f"docs/reference/{page}")
         rows = []
-        for path in re.findall(r"^::: tfrankmetrics\.(\S+)", text, re.M):
+        for path in re.findall(r"^::: tfrankmetrics\.(?!integrations)(\S+)", text, re.M):
             # What the methods of a comparison return has no public name.
             name = path.rpartition(".")[2] if path.startswith("comparison.") else path
             link = f"[`{name}`]({page}#tfrankmetrics.{path})"

@@ -13,7 +13,6 @@ from mkdocs.exceptions import PluginError
 from py_mini_racer import MiniRacer
 
 WORDS = {
-    "choosing.md": ["map@10", "ndcg@10"],
     "conventions.md": ["denominator"],
     "glossary.md": ["ground truth"],
     "guide/accumulate.md": ["PyTorch loop"],
@@ -42,7 +41,7 @@ WORDS = {
     "guide/getting-started.md": ["learning to rank", "LTR"],
     "guide/inputs.md": ["catalogue", "sample_weight"],
     "guide/installation.md": ["Colab", "install"],
-    "guide/large-tables.md": ["Beam", "Spark"],
+    "guide/large-tables.md": ["Beam", "Spark", "SQL"],
     "guide/padding.md": ["mask", "padding", "ragged", "tf.data"],
     "guide/pitfalls.md": [
         "mixed precision",
@@ -50,7 +49,8 @@ WORDS = {
         "sampled metrics",
         "ties",
     ],
-    "guide/retrieval.md": ["BM25", "RAG", "two tower"],
+    "guide/rag.md": ["RAG"],
+    "guide/retrieval.md": ["BM25", "two tower"],
     "guide/tables.md": ["qrels", "query id", "TREC", "user id"],
     "guide/tfx.md": ["TFX Evaluator"],
     "guide/tracking.md": [
@@ -61,6 +61,7 @@ WORDS = {
         "wandb",
         "XGBoost",
     ],
+    "metrics/index.md": ["map@10", "ndcg@10"],
     "metrics/relevance.md": [
         "hit rate",
         "hit ratio",
