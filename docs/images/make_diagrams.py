@@ -101,7 +101,7 @@ def overview():
 
 
 def choosing():
-    """The questions of "Which metric?" in docs/metrics/index.md, one after the other."""
+    """The questions of "Which metric?" in docs/metrics/index.md, in their order."""
     questions = [
         (["Is only one item shown", "at a time?"], ["auc, or gauc", "per user"]),
         (["Does a second model", "rerank the results?"], ["recall@k"]),
