@@ -1,6 +1,6 @@
 """Simulates coverage, the size and power of tests, and the power of gates of `compare`.
 
-Writes the tables of docs/validation.md:
+Writes the tables of tests/README.md:
 
     python tests/interval_coverage.py
 """
@@ -15,7 +15,7 @@ import scipy.stats
 
 import tfrankmetrics as trm
 
-PAGE = pathlib.Path(__file__).parent.parent / "docs" / "validation.md"
+PAGE = pathlib.Path(__file__).parent / "README.md"
 SAMPLES, QUERIES = 4000, (10, 20, 50, 300)
 TESTED, RESAMPLES = 2000, 1000
 POPULATION = 2_000_000  # whose mean is the true one
