@@ -124,7 +124,9 @@ def overview():
     for page in PAGES_OF_THE_REFERENCE:
         text = text_of(f"docs/reference/{page}")
         rows = []
-        for path in re.findall(r"^::: tfrankmetrics\.(?!integrations)(\S+)", text, re.M):
+        for path in re.findall(
+            r"^::: tfrankmetrics\.(?!integrations)(\S+)", text, re.M
+        ):
             # What the methods of a comparison return has no public name.
             name = path.rpartition(".")[2] if path.startswith("comparison.") else path
             link = f"[`{name}`]({page}#tfrankmetrics.{path})"

@@ -106,10 +106,14 @@ def on_post_build(config, **_):
             f"{word!r} must lead to {page}, and leads to {found}"
             for page, words in WORDS.items()
             for word in words
-            if page.replace("index.md", "").replace(".md", "/") not in (found := _first_two(browser, word))
+            if _address(page) not in (found := _first_two(browser, word))
         ]
     if lost:
         raise PluginError("\n".join(["Searches (website/search.py):", *lost]))
+
+
+def _address(page):
+    return page.replace("index.md", "").replace(".md", "/")
 
 
 def _first_two(browser, word):
