@@ -306,6 +306,8 @@ FILES = {
         ("qrels one -m ndcg --gain 0,1", "--gain must have a gain for each grade. It has one for 0, 1. Received: the grade 2"),
         ("qrels one --worst 0", "--worst must be at least 1"),
         ("qrels one --worst 2 -q", "--worst and --explain replace the values"),
+        ("qrels one two --worst 2 --people qrels", "Received: --people. Pass its file first instead."),
+        ("qrels one --explain 1 --people qrels", "Received: --people. Pass its file first instead."),
         ("qrels one --worst 2 --explain 1", "Received: --worst and --explain."),
         ("qrels one --explain 9", "must be the id of an evaluated query"),
         ("qrels one -m novelty --popularity ids", "A line of numbers must contain an item and a number. Received in 'ids', line 2: '2'"),

@@ -336,6 +336,20 @@ def test_a_graded_query_needs_a_value_by_the_judge():
     assert (found.means[0].queries, found.dropped) == (N - 1, 1)
 
 
+def test_values_of_people_outside_of_the_range_have_an_interval_around_the_mean():
+    people = {
+        name: {"mrr": graded(each, N), "ndcg@10": 100 * graded(each, N)}
+        for name, each in reversed(PEOPLE.items())
+    }
+    judge = {name: {"ndcg@10": each, "mrr": each} for name, each in JUDGE.items()}
+    with pytest.warns(trm.RankingWarning, match="Divide percentages by 100"):
+        found = trm.compare(judge, people=people)
+    for each in found.means:
+        assert each.low < each.mean < each.high
+    within_range = compared().means[0]
+    assert found.means[1][3:] == pytest.approx(within_range[3:], rel=1e-12)
+
+
 def test_the_weight_is_between_0_and_1():
     """The judge contradicts people, or changes half as much as they do."""
     y = np.random.default_rng(5).random((60, 1))

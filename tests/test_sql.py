@@ -340,6 +340,10 @@ def test_the_command_prints_the_statement(capsys, dialect):
     [
         (["a", "b", "c", "-m", "mrr"], "several runs"),
         (["a", "-m", "mrr", "--lower-is-better"], "--lower-is-better"),
+        (["a", "b", "-m", "mrr", "--people", "c"], "Received: --people. Omit"),
+        (["a", "b", "-m", "mrr", "--worst", "3"], "Received: --worst. Omit"),
+        (["a", "b", "-m", "mrr", "--explain", "q"], "Received: --explain. Omit"),
+        (["a", "b", "c", "-m", "mrr", "--gate", "better"], "--gate, several runs."),
         (["a", "-m", "mrr(ties=stable)"], "ties='stable'"),
         (["a", "b", "-m", "mrr", "--missing-queries", "error"], "--missing-queries"),
     ],

@@ -66,6 +66,11 @@ _HELP = {
 _COLUMNS = dict(query="query_id", item="item_id", label="label", score="score")
 # Flags that are options of metrics: the convention, and those that warnings propose.
 _OF_METRICS = ("convention", "gain", "relevance_threshold", "num_items", "popularity")
+# Flags whose results a statement of SQL does not have.
+_NOT_IN_SQL = (
+    *("model", "lower_is_better", "subtopic", "people"),
+    *("worst", "explain", "gate", "margin", "in_slices"),
+)
 _DIALECTS = ["duckdb", "spark", "bigquery", "snowflake", "postgres"]
 
 
@@ -275,11 +280,15 @@ def _statement(options: argparse.Namespace) -> tuple[str, int]:
     """The statement of SQL for one table or for judgments and a run, and the status."""
     arguments = _arguments(options)
     item = arguments.pop("item")
-    others = options.model, arguments.pop("lower_is_better"), arguments.pop("subtopic")
-    if len(options.runs) > 1 or any(others):
+    del arguments["lower_is_better"], arguments["subtopic"]
+    received = [
+        f"--{name.replace('_', '-')}" for name in _NOT_IN_SQL if getattr(options, name)
+    ]
+    received += ["several runs"] * (len(options.runs) > 1)
+    if received:
         raise ValueError(
-            "--sql is for one run, of which the highest score ranks first. Received: "
-            "several runs, --model, --lower-is-better or --subtopic."
+            "--sql is for the values of one run, of which the highest score ranks "
+            f"first. Received: {', '.join(received)}. Omit --sql or these."
         )
     if options.runs:
         arguments |= {"judgments": options.qrels, "item": item}
@@ -316,6 +325,11 @@ def _check_flags(options: argparse.Namespace, are_several: bool) -> None:
         (
             shows_queries and (gate or by or options.per_query),
             "--worst and --explain replace the values. Received: --gate, --by or -q.",
+        ),
+        (
+            shows_queries and options.people,
+            "--worst and --explain show queries by the judgments of the first file "
+            "alone. Received: --people. Pass its file first instead.",
         ),
         (
             options.worst is not None and options.worst < 1,

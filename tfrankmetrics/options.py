@@ -108,7 +108,8 @@ def _are_gains(gains: Any) -> bool:
     except (TypeError, ValueError):  # lists that are not pairs
         return False
     numbers = [*by_grade, *by_grade.values()]
-    return bool(by_grade) and all(is_finite(each) and each >= 0 for each in numbers)
+    has_each_once = 0 < len(by_grade) == len(gains)
+    return has_each_once and all(is_finite(each) and each >= 0 for each in numbers)
 
 
 _GradeGains = Annotated[

@@ -65,6 +65,10 @@ def _read_people(
         with_metrics_of(first, graded[name]._replace(name=f"{name} by people"))
         for name in names
     ]
+    # A range that the values by people leave is unknown for the estimates, too.
+    checked = next(iter(graded.values()))
+    of_people = checked.ranges[:, [*map(checked.metrics.index, first.metrics)]]
+    np.copyto(first.ranges, of_people, where=np.isinf(of_people))
     found, _, num_unpaired = with_common_queries(found, unpaired)
     ids, num_queries = found[0].ids, found[0].num_queries
     if ids is None or first.ids is None:
