@@ -231,7 +231,7 @@ class OrderedPairAccuracy(WholeListMetric):
     """
 
     average: Literal["micro", "macro"] = "micro"
-    empty: Literal["skip", "zero", "one"] = "skip"
+    empty: Literal["zero", "one", "skip"] = "skip"
     inputs: Literal["labels"] = "labels"
 
 
@@ -279,7 +279,7 @@ class PerQueryAUC(WholeListMetric):
 
     relevance_threshold: RelevanceThreshold = 1.0
     average: Average = "macro"
-    empty: Literal["skip", "zero", "one"] = "skip"
+    empty: Literal["zero", "one", "skip"] = "skip"
 
 
 @metric(
@@ -325,7 +325,7 @@ class GroupAUC(WholeListMetric):
 
     relevance_threshold: RelevanceThreshold = 1.0
     average: Average = "items"
-    empty: Literal["skip", "zero", "one"] = "skip"
+    empty: Literal["zero", "one", "skip"] = "skip"
 
 
 @metric(
@@ -447,4 +447,4 @@ class CoverageError(WholeListMetric):
     """
 
     relevance_threshold: RelevanceThreshold = 1.0
-    empty: Literal["skip", "zero"] = "skip"
+    empty: Literal["zero", "skip"] = "skip"
