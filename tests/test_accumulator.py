@@ -100,6 +100,22 @@ def test_batches_in_any_order_have_the_value_of_all_data(case, by, sizes):
     assert_close(accumulator.compute(), expected)
 
 
+def test_batches_of_rows_have_subtopics():
+    names = ["subtopic_recall@2", "alpha_ndcg@3", "ndcg@3"]
+    rows = {
+        "query_ids": np.repeat(np.arange(12), 12),
+        "item_ids": np.tile(np.repeat(np.arange(4), 3), 12),
+        "subtopic": np.tile(np.arange(3), 48),
+        "labels": RNG.integers(0, 2, 144),
+        "scores": np.repeat(RNG.integers(0, 3, 48), 3),
+    }
+    accumulator = trm.Accumulator(names)
+    for queries in ([3, 0, 7], [1, 2], range(4, 7), range(8, 12)):
+        which = np.isin(rows["query_ids"], [*queries])
+        accumulator.update_rows(**parts_of(rows, which))
+    assert_close(accumulator.compute(), trm.evaluate_rows(**rows, metrics=names))
+
+
 def test_batches_may_be_lists_of_any_width():
     accumulator = trm.Accumulator(["mrr", "ndcg@2"], num_queries=True)
     labels, scores = [[1, 0, 0], [0, 2], [1]], [[3, 1, 2], [1, 0], [1]]

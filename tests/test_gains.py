@@ -113,7 +113,17 @@ def test_a_grade_without_a_gain():
 
 @pytest.mark.parametrize(
     "gains",
-    [[], {}, [0, -1], [0, float("nan")], {"a": 1}, {None: 1, 1: 2}, [[0, 1, 2]], [(0, 1), (0, 2)], 3],
+    [
+        [],
+        {},
+        [0, -1],
+        [0, float("nan")],
+        {"a": 1},
+        {None: 1, 1: 2},
+        [[0, 1, 2]],
+        [(0, 1), (0, 2)],
+        3,
+    ],
     ids=str,
 )
 def test_gains_that_are_none(gains):

@@ -214,6 +214,7 @@ class Accumulator:
         by: SlicesLike | None = None,
         sample_weight: ColumnLike | None = None,
         item_ids: ColumnLike | None = None,
+        subtopic: ColumnLike | None = None,
     ) -> None:
         """Adds the rows of some queries. A call must contain all rows of its queries.
 
@@ -231,6 +232,7 @@ class Accumulator:
             sample_weight: One weight per row. If it is the same in all rows of a query,
                 it is the weight of the query.
             item_ids: The item of each row, which metrics of recommended items require.
+            subtopic: The subtopic that each row judges, as in `evaluate_rows`.
 
         Raises:
             ValueError: `evaluate_rows` would raise an error, or the columns of `by`
@@ -246,6 +248,7 @@ class Accumulator:
             )
         columns = {"query_ids": query_ids, "labels": labels, "scores": scores}
         columns |= {"sample_weight": sample_weight, "item_ids": item_ids}
+        columns["subtopic"] = subtopic
         request = dataclasses.replace(self._request, by=by)
         data, facts = RowData.with_facts(request, columns, None, None)
         request, data = data.with_items(request)
