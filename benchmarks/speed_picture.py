@@ -33,7 +33,8 @@ def ratios(tool):
 def main():
     """Draws a bar for each tool and size, with its ratio."""
     images = ROOT / "docs" / "images"
-    with plt.style.context(images / "both_schemes.mplstyle"):
+    styles = [images / "both_schemes.mplstyle", images / "on_white.mplstyle"]
+    with plt.style.context(styles):
         draw(images / "speed.png")
 
 

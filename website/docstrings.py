@@ -1,7 +1,8 @@
 """An extension of Griffe: what it cannot see in the source, which it does not run.
 
 *   The typed fields of a metric are the arguments of a call.
-*   Examples with `>>>` are code. The formula of a metric is on its page, in TeX.
+*   Examples with `>>>` are code without prompts, and outputs. The formula of a metric
+    is on its page, in TeX.
 *   A public name in backticks is a link to its place in the reference.
 *   The rule of an option's type is its documentation.
 """
@@ -20,7 +21,8 @@ PATHS = {
     "Decision": "comparison.gate.Decision",
     "QueryTable": "comparison.query_tables.QueryTable",
 }
-NAME = re.compile(r"`(?:tfrankmetrics\.)?(\w+)`")
+# "`fit` and `evaluate`" are the methods of a Keras model.
+NAME = re.compile(r"(?<!`fit` and\s)`(?:tfrankmetrics\.)?(\w+)`")
 TYPED_RETURN = re.compile(r"^ *Returns:\n[^\n]*: ", re.MULTILINE)
 EXAMPLE = re.compile(r"^( *)>>> .*(?:\n(?! *$).*)*", re.MULTILINE)
 # The paragraphs that begin with `name@k = `.
@@ -78,9 +80,25 @@ def _link(public, found):
 
 
 def _with_code(text):
-    """A docstring whose examples are blocks of code."""
-    text = EXAMPLE.sub(lambda found: f"```pycon\n{found[0]}\n```", text)
-    return text.replace("<BLANKLINE>", "")
+    """A docstring whose examples are blocks of code and of output."""
+    return EXAMPLE.sub(_without_prompts, text).replace("<BLANKLINE>", "")
+
+
+def _without_prompts(example):
+    """Code that a reader can copy, and the output as a block of its own."""
+    indent = example[1]
+    blocks = []
+    is_code = False
+    for line in example[0].splitlines():
+        line = line.removeprefix(indent)
+        was_code = is_code
+        is_code = line.startswith(">>>") or (was_code and line.startswith("..."))
+        if not blocks or is_code != was_code:
+            blocks.append(["```python" if is_code else "```text"])
+        blocks[-1].append(line[4:] if is_code else line)
+    return "\n\n".join(
+        "\n".join([f"{indent}{line}" for line in [*block, "```"]]) for block in blocks
+    )
 
 
 def _is_declared(cls):

@@ -11,7 +11,7 @@ import pathlib
 from html import escape
 
 HERE = pathlib.Path(__file__).parent
-INK, LINE = "#757b85", "#8a919c"
+INK, LINE = "#6c727c", "#8a919c"
 BLUE, GREEN, AMBER, GREY = "#dfe7fb", "#d5efdf", "#fbe3c6", "#e6e8ec"
 EDGES = {BLUE: "#3f7fd0", GREEN: "#2f9e6e", AMBER: "#d9822b", GREY: "#8a919c"}
 DARK = "#1f2937"

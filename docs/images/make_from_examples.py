@@ -18,21 +18,27 @@ import matplotlib.pyplot as plt
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parent.parent
-# The arguments of `main` before the folder, the picture in it, and its name here.
+BOTH_SCHEMES, ON_WHITE = HERE / "both_schemes.mplstyle", HERE / "on_white.mplstyle"
+# The arguments of `main` before the folder, the picture in it, its name here, styles.
 EXAMPLES = {
-    "quickstart": ({"epochs": 20}, "quickstart.png", "quickstart.png"),
-    "tfx_pipeline": ({}, "per_slice.png", "tfx_per_slice.png"),
+    "quickstart": (
+        {"epochs": 20},
+        "quickstart.png",
+        "quickstart.png",
+        [BOTH_SCHEMES, ON_WHITE],
+    ),
+    "tfx_pipeline": ({}, "per_slice.png", "tfx_per_slice.png", [BOTH_SCHEMES]),
 }
 
 
 def draw(example):
     """Runs the example in a temporary folder, and keeps its picture."""
-    options, picture, name = EXAMPLES[example]
+    options, picture, name, styles = EXAMPLES[example]
     sys.path[:0] = [str(ROOT), str(ROOT / "examples")]
     module = importlib.import_module(example)
     with (
         tempfile.TemporaryDirectory() as folder,
-        plt.style.context(HERE / "both_schemes.mplstyle"),
+        plt.style.context(styles),
     ):
         module.main(output=pathlib.Path(folder), **options)
         shutil.copyfile(pathlib.Path(folder) / picture, HERE / name)

@@ -36,11 +36,10 @@ def draw(path):
         ink = plt.rcParams["text.color"]
         for axes, (name, of), color in zip(panels, labels.items(), ["C0", "C2"]):
             gains = 2.0**of - 1
-            axes.bar(ranks, gains, 0.8, facecolor="none", edgecolor=ink)
-            discounted = axes.bar(ranks, gains * discounts, 0.8, color=color)
+            outlines = axes.bar(ranks, gains, 0.8, facecolor="none", edgecolor=ink)
+            axes.bar(ranks, gains * discounts, 0.8, color=color)
             words = [f"{value:.2f}" if value else "" for value in gains * discounts]
-            text = {"color": "white", "fontweight": "bold"}
-            axes.bar_label(discounted, words, label_type="center", **text)
+            axes.bar_label(outlines, words, padding=2, fontweight="bold")
             axes.set_title(f"{name}: DCG = {sums[name]:.2f}", fontweight="bold")
             axes.set_xticks(
                 ranks, [f"{rank}\nlabel {label}" for rank, label in zip(ranks, of)]
@@ -50,7 +49,7 @@ def draw(path):
         panels[0].set_ylabel(
             "gain, and gain \N{MULTIPLICATION SIGN} discount (filled)", fontsize=9.5
         )
-        panels[0].set_yticks([0, 1, 2, 3])
+        panels[0].set(yticks=[0, 1, 2, 3], ylim=(0, 3.4))
         figure.suptitle(
             f"NDCG@5 = {dcg:.2f} / {ideal:.2f} = {ndcg:.2f}", fontweight="bold"
         )

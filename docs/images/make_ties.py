@@ -13,7 +13,7 @@ import matplotlib.pyplot as plt
 HERE = pathlib.Path(__file__).parent
 SCORES = [0.9, 0.7, 0.7, 0.7, 0.2]
 CUTOFF = 3
-RELEVANT, TIED, CUT = "#22805c", "#d9822b", "#d0453f"
+RELEVANT, TIED, CUT = "#d5efdf", "#d9822b", "#d0453f"
 
 
 def draw(path):
@@ -28,14 +28,14 @@ def _draw(path):
     ink = plt.rcParams["text.color"]
     for column, rank in enumerate([2, 3, 4]):
         left = 2.1 * column
-        area = {"facecolor": TIED, "alpha": 0.2}
+        area = {"facecolor": TIED, "alpha": 0.1}
         axes.add_patch(plt.Rectangle((left - 0.1, -4.05), 1.8, 3.1, **area))
         for place, score in enumerate(SCORES, start=1):
             corner = (left, -place + 0.1)
             text = {"ha": "center", "va": "center"}
             if place == rank:
                 box = plt.Rectangle(corner, 1.6, 0.8, color=RELEVANT)
-                text |= {"color": "white", "fontweight": "bold"}
+                text |= {"color": "#1f2937", "fontweight": "bold"}
                 words = f"{score}\nrelevant"
             else:
                 box = plt.Rectangle(corner, 1.6, 0.8, facecolor="none", edgecolor=ink)
