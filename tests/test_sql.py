@@ -242,10 +242,16 @@ def test_names_of_columns_are_quoted():
         ([-0.0, 0.0], 3 / 4),
         ([2**53 + 1, 2**53], 1.0),  # integers are not rounded
         ([-np.inf, 1.0], 0.0),
+        ([5e-324, 0.0], 3 / 4),  # a denormal number is 0
+        ([3e-308, -3e-308], 1.0),
     ],
 )
 def test_scores_that_databases_order_differently(scores, expected):
     assert value_of("mrr", table([1, 0], scores)) == [expected]
+
+
+def test_labels_may_be_true_or_false():
+    assert value_of("mrr", table([True, False], [1.0, 2.0])) == [1 / 2]
 
 
 def test_decimals_are_compared_as_given():

@@ -19,6 +19,7 @@ import numpy as np
 FLOAT = "DOUBLE PRECISION"
 INFINITY, NAN = f"CAST('inf' AS {FLOAT})", f"CAST('nan' AS {FLOAT})"
 LARGEST = repr(float(np.finfo(np.float64).max))
+TINY = repr(float(np.finfo(np.float64).tiny))
 # The rows of a query by score, and those with the same score: BigQuery does not
 # partition by floats.
 BY_SCORE = "(PARTITION BY query_id ORDER BY {order})"

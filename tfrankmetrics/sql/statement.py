@@ -21,6 +21,7 @@ from tfrankmetrics.sql.sql_columns import (
     INFINITY,
     LARGEST,
     NAN,
+    TINY,
     Column,
     NotInSQLError,
     Steps,
@@ -82,9 +83,9 @@ class Source:
         ids, table = f"{query} AS query_id", self.table_of(self.table)
         label = f"CAST({self.quoted(self.label)} AS {FLOAT}) AS given_label"
         retrieved = f"CASE WHEN {score} > -{INFINITY} THEN 2 ELSE 0 END"
-        # No two dialects order NaN, NULL and -0 alike.
+        # No two dialects order NaN, NULL and -0 alike. Denormal numbers are 0.
         found = f"CASE WHEN {score} <= {INFINITY} THEN {retrieved} ELSE 1 END AS found"
-        is_key = f"{score} <= {INFINITY} AND {score} <> 0"
+        is_key = f"{score} <= {INFINITY} AND ({score} >= {TINY} OR {score} <= -{TINY})"
         scores = f"{found}, CASE WHEN {is_key} THEN {score} ELSE 0 END AS score"
         if self.judgments is None:
             rows = f"SELECT {ids}, {label}, {scores} FROM {table}"
@@ -113,7 +114,8 @@ class Source:
 
     def _queries(self, table: str) -> Step:
         """The weight and the slices of each query, the same in all its rows."""
-        query, label = self.quoted(self.query), self.quoted(self.label)
+        query = self.quoted(self.query)
+        label = f"CAST({self.quoted(self.label)} AS {FLOAT})"
         facts = dict(zip(self.slices, map(self.quoted, self.by), strict=True))
         same = [f"COUNT({column}) IN (0, COUNT(*))" for column in facts.values()]
         valid = f"ABS({label}) <= {LARGEST} AND {query} IS NOT NULL"
