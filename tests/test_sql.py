@@ -113,6 +113,18 @@ def test_integers_are_ordered_as_text_by_the_convention_of_trec_eval():
     assert trm.evaluate_run(qrels, predicted, ["mrr"], **names) == {"mrr": 1 / 3}
 
 
+@pytest.mark.parametrize("score", [1e-40, -1e-40, 1e-46, 3e-308])
+def test_a_tiny_score_is_tied_with_0_by_the_convention_of_trec_eval(score):
+    """In float32 it is denormal. The greater id ranks first."""
+    qrels = pd.DataFrame({"the query": 1, "item": ["a", "b"], "label": [1, 0]})
+    predicted = qrels.drop(columns="label").assign(score=[score, 0.0])
+    names = {**COLUMNS, "item": "item", "convention": "trec_eval"}
+    statement = trm.as_sql(["mrr"], "run", judgments="qrels", **names)
+    found = rows_of(statement, run=predicted, qrels=qrels)["mrr"].tolist()
+    assert found == [1 / 2]
+    assert trm.evaluate_run(qrels, predicted, ["mrr"], **names) == {"mrr": 1 / 2}
+
+
 def test_values_of_queries(rows):
     rows = rows[rows["table"] < 50]
     options = {"per_query": True, "by": ["market", "table"]}
@@ -185,6 +197,7 @@ def test_a_custom_metric_is_in_sql(declarations):
         ("ndcg(ideal=retrieved)", {}, "`ideal`"),
         (trm.NDCG(gain=lambda labels: labels), {}, "`gain`"),
         (trm.NDCG(discount=lambda ranks: 1 / ranks), {}, "`discount`"),
+        ("coverage@3", {}, "'coverage@3', which needs data"),
         ("ndcg", {"ties": "stable"}, "ties='stable'"),
         ("ndcg", {"convention": "trec_eval"}, "ties='stable'"),
         ("ndcg", {"dialect": "oracle"}, "'oracle'"),
@@ -206,6 +219,8 @@ def test_what_sql_lacks_is_an_error_that_names_it(metric, options, named):
         "rows, others",
         "rows WHERE TRUE",
         "SELECT 1",
+        "(SELECT 1) LIMIT 1",
+        "(SELECT 1) AS x",
         "",
         "(1)",
         "'",

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfrankmetrics.arguments import Names
+from tfrankmetrics.arrays.numpy import without_denormals
 from tfrankmetrics.columns.numbered_ids import Ids, number_ids
 from tfrankmetrics.columns.read_column import (
     as_numbers,
@@ -262,10 +263,14 @@ def _read_scores(predicted: PairTable) -> PairTable:
 
 
 def as_in_trec_eval(scores: Any) -> np.ndarray:
-    """Scores rounded to float32; -inf still means that an item was not retrieved."""
+    """Scores rounded to float32, where denormal numbers are 0.
+
+    -inf still means that an item was not retrieved.
+    """
     scores = np.asarray(scores, float)
     with np.errstate(over="ignore"):  # above the highest float32 is infinity
         rounded = np.maximum(scores, LOWEST_SCORE).astype(np.float32)
+    rounded = without_denormals(rounded)
     return np.where(scores == -np.inf, np.float32(-np.inf), rounded)
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Dialect = Literal["duckdb", "spark", "bigquery", "snowflake", "postgres"]
 MissingInSQL = Literal["zero", "skip"]
 # Choices whose formulas no statement has.
-_NOT_IN_SQL = {"denominator": "hits", "ideal": "retrieved"}
+_NOT_IN_SQL = {("denominator", "hits"), ("ideal", "retrieved")}
 
 
 def as_sql(
@@ -129,7 +129,7 @@ def _require_options(name: str, measure: Measure, is_run: bool) -> None:
     for option, value in measure.options:
         is_stable = option == "ties" and value == TiePolicy.STABLE.value
         has_order = is_run and measure.is_trec_eval  # that of the ids
-        is_refused = callable(value) or _NOT_IN_SQL.get(option) == value
+        is_refused = callable(value) or (option, value) in _NOT_IN_SQL
         if is_refused or (is_stable and not has_order):
             remedy = "ties='expected'" if is_stable else "another"
             raise ValueError(

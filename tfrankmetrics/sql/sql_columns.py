@@ -171,14 +171,19 @@ def number(value: Any) -> str:
 RANK = Column(
     f"CAST(ROW_NUMBER() OVER {BY_SCORE} AS {FLOAT})", kind="window", name="item_rank"
 )
+# The form of each operation, and how strongly its operator binds operands.
 _FORMS = {
-    "where": "CASE WHEN {} THEN {} ELSE {} END",
-    "select": "CASE WHEN {} THEN {} ELSE {} END",
-    "log": "LN({})",
-    "exp": "EXP({})",
-    "tanh": "TANH({})",
-    "round": "ROUND({})",
-    "maximum": "GREATEST({}, {})",
+    "where": ("CASE WHEN {} THEN {} ELSE {} END", 0),
+    "select": ("CASE WHEN {} THEN {} ELSE {} END", 0),
+    "log": ("LN({})", 0),
+    "exp": ("EXP({})", 0),
+    "tanh": ("TANH({})", 0),
+    "round": ("ROUND({})", 0),
+    "maximum": ("GREATEST({}, {})", 0),
+    "equal": ("{} = {}", _COMPARED),
+    "not_equal": ("{} <> {}", _COMPARED),
+    # In no dialect is NaN lower than a number.
+    "isfinite": (f"ABS({{}}) <= {LARGEST}", _COMPARED),
 }
 
 
@@ -191,7 +196,8 @@ class SqlOperations:
     def __getattr__(self, name: str) -> Callable[..., Column]:
         if name not in _FORMS:
             raise NotInSQLError(f"the operation {name!r}")
-        return lambda *operands: Column(_FORMS[name], *operands)
+        form, binds = _FORMS[name]
+        return lambda *operands: Column(form, *operands, binds=binds)
 
     def divide_no_nan(self, x: Any, y: Any) -> Any:
         """The quotient, or 0 where the denominator is 0."""
@@ -233,18 +239,6 @@ class SqlOperations:
     def clip(self, values: Column, lowest: Any, highest: Any) -> Column:
         """The numbers within limits."""
         return self.minimum(self.maximum(values, lowest), highest)
-
-    def equal(self, x: Any, y: Any) -> Column:
-        """Whether two numbers are equal."""
-        return Column("{} = {}", x, y, binds=_COMPARED)
-
-    def not_equal(self, x: Any, y: Any) -> Column:
-        """Whether two numbers differ."""
-        return Column("{} <> {}", x, y, binds=_COMPARED)
-
-    def isfinite(self, values: Column) -> Column:
-        """Whether numbers are finite: in no dialect is NaN lower than a number."""
-        return Column(f"ABS({{}}) <= {LARGEST}", values, binds=_COMPARED)
 
     def zeros_like(self, values: Column, dtype: Any = None) -> float:
         """0."""

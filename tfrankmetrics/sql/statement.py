@@ -10,6 +10,8 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from tfrankmetrics.compute.values import apply_empty
 from tfrankmetrics.evaluation.join import LOWEST_SCORE
 from tfrankmetrics.installation import require
@@ -55,7 +57,7 @@ class Source:
     def table_of(self, text: str) -> str:
         """A table or a subquery. Raises ValueError for anything else."""
         sqlglot = require_sqlglot()
-        is_query = text.lstrip().startswith("(")
+        is_query = text.lstrip().startswith("(") and text.rstrip().endswith(")")
         kind = sqlglot.exp.Subquery if is_query else sqlglot.exp.Table
         found: Any = None
         try:
@@ -68,7 +70,7 @@ class Source:
                 "A table must be a name, or a SELECT in parentheses, in the dialect "
                 f"{self.dialect!r}. Received: {shortened(text)}."
             )
-        if is_query and not found.alias:
+        if is_query:
             found = found.as_("tfr_given")  # which PostgreSQL requires
         return found.sql(self.dialect)
 
@@ -195,7 +197,9 @@ class Ranking(NamedTuple):
 # x * c - (x * c - x), for c = 2^29 + 1, has the first 24 bits of x, after Veltkamp:
 # BigQuery and Snowflake have no float32. From 2^128 on, a float32 is infinite.
 _LIMITED = f"LEAST(GREATEST(CAST(score AS {FLOAT}), {LOWEST_SCORE}), {2.0**128})"
-_ROUNDED = f"{_LIMITED} * 536870913 - ({_LIMITED} * 536870913 - {_LIMITED})"
+_SHORTENED = f"{_LIMITED} * 536870913 - ({_LIMITED} * 536870913 - {_LIMITED})"
+_IS_TINY = f"ABS(CAST(score AS {FLOAT})) < {float(np.finfo(np.float32).tiny)}"
+_ROUNDED = f"CASE WHEN {_IS_TINY} THEN 0 ELSE {_SHORTENED} END"
 
 
 def _listed(columns: Mapping[str, str]) -> str:
