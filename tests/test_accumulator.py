@@ -371,7 +371,7 @@ def test_the_state_of_other_options_is_refused(other):
     first.update_rows(**rows)
     second.update_rows(**rows)
     before = second.compute()
-    for state in (first.state_dict(), {"metrics": []}, None):
+    for state in (first.state_dict(), {"metrics": []}, None, np.zeros((2, 2))):
         with pytest.raises(ValueError, match="same metrics"):
             second.load_state_dict(state)
     with pytest.raises(ValueError, match="shape"):

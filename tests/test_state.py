@@ -144,6 +144,17 @@ def test_a_state_is_loaded_by_a_version_that_counts_more_facts(monkeypatch):
         assert results(newer) == value
 
 
+def test_a_pickle_is_loaded_with_every_backend():
+    """It holds the sums as float64 `[rows, 2]`, whatever the variables are."""
+    metric = trm.RankingMetrics(["mrr"], num_queries=True)
+    metric.update_state([[1, 0], [0, 1]], [[2, 1], [2, 1]], [0.1, 0.2])
+    restore, (cls, config, state), *_ = metric.__reduce__()
+    assert state.dtype == np.float64
+    np.testing.assert_array_equal(state, [[0.1 + 0.1, 0.1 + 0.2], [2, 2]])
+    again = restore(cls, config, state)
+    np.testing.assert_array_equal(again.__reduce__()[1][2], state)
+
+
 @pytest.mark.usefixtures("run_eagerly")
 def test_merged_parts_equal_the_whole():
     for case in CASES:

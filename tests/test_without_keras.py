@@ -229,8 +229,20 @@ def test_methods_of_other_libraries_are_named(name):
         AttributeError, match=f"'NDCG' object has no attribute '{name}'. Use `"
     ):
         getattr(metric, name)
-    with pytest.raises(AttributeError, match=r"no attribute 'unknown'\.$"):
+    with pytest.raises(AttributeError, match=r"no attribute 'unknown'$"):
         metric.unknown  # noqa: B018
+
+
+def test_an_error_in_a_property_names_what_is_missing():
+    class Own(trm.NDCG):
+        """A metric with a mistake."""
+
+        @property
+        def half(self):
+            return self.value / 2
+
+    with pytest.raises(AttributeError, match="no attribute 'value'"):
+        Own().half  # noqa: B018
 
 
 def value_of_tied_items(metric):

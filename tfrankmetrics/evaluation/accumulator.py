@@ -501,7 +501,8 @@ class Accumulator:
         """The inverse of `state_dict`. Raises ValueError for that of other metrics."""
         received = state.get("metrics") if isinstance(state, Mapping) else state
         # Dicts are equal in any order, and sums are not.
-        if received != self._identity or [*(received or ())] != [*self._identity]:
+        is_like = isinstance(received, Mapping) and received == self._identity
+        if not is_like or [*received] != [*self._identity]:
             raise ValueError(
                 "The state must be that of an accumulator with the same metrics, "
                 f"options and input format, {shortened(self._identity)}. Received: "

@@ -57,7 +57,9 @@ def new(metric: Any, name: str, shape: tuple[int, ...]) -> Any:
 
 def numbers_of(variable: Any, library: Library) -> Array:
     """The numbers that a variable holds, as an array of the library."""
-    parts = as_array(variable) if library == "numpy" else variable.value
+    parts = variable.value
+    if library == "numpy":
+        parts = xp.to_numpy(parts)
     return xp.sum(xp.astype(parts, xp.float64), axis=-1)
 
 
@@ -83,9 +85,9 @@ def _added(variable: Any, amount: Array) -> list[Array]:
     return in_float32_parts(numbers + amount)
 
 
-def as_array(variable: Any) -> np.ndarray:
-    """The state, which the variable can be set to again."""
-    return xp.to_numpy(variable.value)
+def assign(variable: Any, numbers: np.ndarray) -> None:
+    """Sets a variable to float64 numbers."""
+    variable.assign(np.stack(in_float32_parts(numbers), axis=-1))
 
 
 def as_results(values: Array, dtype: Any) -> list[Any]:

@@ -198,14 +198,18 @@ class StatefulMetric(KerasMetric):
         return cls(**{name: from_config(value) for name, value in config.items()})
 
     def _saved_state(self) -> np.ndarray:
-        """The sums without the facts, since another version may count other facts."""
-        return variables.as_array(self._sums)[: self._num_saved]
+        """The sums without the facts, since another version may count other facts.
+
+        Float64 `[rows, 2]` with every backend, which another one can load.
+        """
+        sums = np.asarray(variables.numbers_of(self._sums, "numpy"))
+        return sums[: self._num_saved]
 
     def _load_state(self, state: np.ndarray) -> None:
         """Sets the sums, and all facts to 0."""
-        rows = np.zeros(tuple(self._sums.shape))
+        rows = np.zeros((self._num_saved + self._evidence.num_rows, 2))
         rows[: len(state)] = state
-        self._sums.assign(rows)
+        variables.assign(self._sums, rows)
 
     # Keras 2 saves the state of metrics with a model. Keras 3 saves none.
     if hasattr(KerasMetric, "save_own_variables"):

@@ -46,9 +46,9 @@ def add(variable: Any, amount: tf.Tensor) -> None:
     variable.assign_add(amount)
 
 
-def as_array(variable: Any) -> np.ndarray:
-    """The state, which the variable can be set to again."""
-    return tf.convert_to_tensor(variable).numpy()
+def assign(variable: Any, numbers: np.ndarray) -> None:
+    """Sets a variable to float64 numbers."""
+    variable.assign(numbers)
 
 
 def as_results(values: tf.Tensor, dtype: Any) -> list[tf.Tensor]:

@@ -72,9 +72,11 @@ class MetricBase(_Base):
 
         def __getattr__(self, name: str) -> Any:
             """Raises AttributeError, for names of other libraries with ours."""
-            hint = f" Use `{_MEANT[name]}`." if name in _MEANT else ""
+            if name not in _MEANT:
+                return object.__getattribute__(self, name)  # raises the first error
             raise AttributeError(
-                f"{type(self).__name__!r} object has no attribute {name!r}.{hint}"
+                f"{type(self).__name__!r} object has no attribute {name!r}. Use "
+                f"`{_MEANT[name]}`."
             )
 
     @property
