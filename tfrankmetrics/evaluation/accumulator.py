@@ -501,8 +501,8 @@ class Accumulator:
         """The inverse of `state_dict`. Raises ValueError for that of other metrics."""
         received = state.get("metrics") if isinstance(state, Mapping) else state
         # Dicts are equal in any order, and sums are not.
-        is_like = isinstance(received, Mapping) and received == self._identity
-        if not is_like or [*received] != [*self._identity]:
+        own = [*self._identity.items()]
+        if not isinstance(received, Mapping) or [*received.items()] != own:
             raise ValueError(
                 "The state must be that of an accumulator with the same metrics, "
                 f"options and input format, {shortened(self._identity)}. Received: "
