@@ -264,8 +264,8 @@ def conventions():
 def release():
     """Where the package can be installed from."""
     if IS_RELEASED:
-        return f"Install the release from PyPI; the source is in [a repository]({REPOSITORY}):"
-    return f"The release on PyPI is to come. Clone [the repository]({REPOSITORY}), and run in it:"
+        return f"Install from PyPI. The source is in [the repository]({REPOSITORY}):"
+    return f"tfrankmetrics is not on PyPI yet. Clone [the repository]({REPOSITORY}) and run:"
 
 
 def installed(match):
