@@ -1,9 +1,8 @@
 """Ranking metrics for Keras, TensorFlow, JAX, PyTorch and NumPy.
 
-Keras `Metric` classes and array functions for NDCG, MAP, MRR, precision, recall and a
-dozen more. They are exact under tied scores, and return the same values in `fit`, in
-`evaluate` and on arrays. The input may be labels and scores, ids, scores of a
-catalog, or tables.
+Keras `Metric` classes and array functions for NDCG, MAP, MRR, precision, recall and
+thirty more. They are exact under tied scores. The input may be labels and scores, ids,
+scores of a catalog, or tables.
 
 The public interface is `__all__` of this package and of its modules `options`,
 `testing`, `tfma` and `beam`. All other modules may change.

@@ -78,8 +78,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command, and returns its exit status.
 
     It is 0, or 1 if a run does not pass a gate, or 2 for an error, as argparse exits
-    for a wrong flag. It is known before the result is printed, so that `... | head`
-    does not change it.
+    for a wrong flag. It is known before the result is printed: `... | head` does not
+    change it.
     """
     options = _parser().parse_args(arguments)
 

@@ -1,8 +1,8 @@
 """Names for the types of what users pass and receive.
 
 No type checker could state exactly what the functions read: arrays of four libraries,
-nested lists, and columns of any library of tables. These names therefore accept
-everything, and say in a signature what is meant.
+nested lists, and columns of any library of tables. These names accept everything and
+document a signature.
 """
 
 from __future__ import annotations

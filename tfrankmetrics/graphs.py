@@ -1,9 +1,9 @@
 """The graph that is being traced, and the results that metrics share in it.
 
 Keras passes the same tensors to all metrics of a model, and traces each metric's update
-into the same graph. Therefore, a graph caches the results for its tensors. The cache is
-an attribute of the graph, and has its lifetime. The branches of a `tf.cond`, the bodies
-of loops and other functions are separate graphs: nothing is shared between them.
+into the same graph. A graph caches the results for its tensors. The cache is an
+attribute of the graph and has its lifetime. The branches of a `tf.cond`, the bodies of
+loops and other functions are separate graphs: nothing is shared between them.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _identity(argument: Any) -> Any:
 
 
 class _Same:
-    """Equal for the same object. It also keeps the object, so that its id is unique."""
+    """Equal for the same object. It keeps the object, which makes its id unique."""
 
     def __init__(self, thing: Any) -> None:
         self.thing = thing

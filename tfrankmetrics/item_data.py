@@ -1,8 +1,7 @@
 """Data about the items of a catalog, which some metrics require.
 
 The data are options of a metric: a number, a vector or a category for each item. The
-classes below hold checked data. Two instances with the same data are equal, so that
-measures with equal options compute the same values.
+classes below hold checked data. Two instances with the same data are equal.
 """
 
 from __future__ import annotations

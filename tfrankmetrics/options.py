@@ -214,8 +214,8 @@ class Options(TypedDict, total=False):
         graded: The gain of an item: False (1 from the threshold on, otherwise 0), True
             (its label, which should be between 0 and 1) or "relative" (its label,
             divided by the largest label of the query if that is above 1).
-        max_label: The highest possible label, above 0. A label above it makes the
-            result NaN, and is an error in `evaluate`.
+        max_label: The highest possible label, above 0. A higher label makes the result
+            NaN; `evaluate` raises an error.
         decay: The probability that a user gives up after each item, from 0 to below 1.
         alpha: How much of its gain a subtopic loses each time it is repeated, from
             0.001 to 1.
@@ -283,5 +283,5 @@ CONFLICTS = (
     ),
 )
 # Without a cutoff, k is the length of the list. Of two choices that are then the same,
-# one is replaced by the other, so that equal measures compare equal.
+# one replaces the other: equal measures compare equal.
 WITHOUT_CUTOFF = {("denominator", "k"): "list"}

@@ -70,10 +70,10 @@ eighty functions, `keras.ops` serves only one library in each process and only K
 and `array_api_compat` supports neither TensorFlow nor branches, loops and unknown
 sizes.
 
-On NumPy, formulas use no matrix products, although they would be faster, because the
-order in which BLAS sums depends on the processor. Values would then differ in the last
-digit between machines, as only the powers in RBP and PFound may. On TensorFlow and
-PyTorch, `RankedLists` uses them for few ranks.
+On NumPy, formulas use no matrix products, although they would be faster: the order in
+which BLAS sums depends on the processor. Values would then differ in the last digit
+between machines, as only the powers in RBP and PFound may. On TensorFlow and PyTorch,
+`RankedLists` uses them for few ranks.
 """
 
 from __future__ import annotations

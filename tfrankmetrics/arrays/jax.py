@@ -1,11 +1,11 @@
 """The operations of `tfrankmetrics.arrays` on arrays of JAX, also while it traces.
 
-By default, JAX converts float64 to float32, and int64 to int32. Therefore, these
-operations and their callers run within `exact()`. For a TPU they run within `narrow()`,
-where a dtype of 64 bits stands for that of 32 bits: see `keras/tpu.py`.
+By default, JAX converts float64 to float32 and int64 to int32. These operations and
+their callers run within `exact()`. For a TPU they run within `narrow()`, where a dtype
+of 64 bits stands for that of 32 bits: see `keras/tpu.py`.
 
-XLA sorts integers several times faster than floats, and than pairs of a number and its
-position. Therefore, 32-bit numbers and their positions are sorted as 64-bit integers.
+XLA sorts integers several times faster than floats or pairs of a number and its
+position. 32-bit numbers and their positions are sorted as 64-bit integers.
 
 Some operations, such as `argmax`, make their instructions only when the step is
 compiled, outside of `exact()`, and fail; the tests find them. The result of a branch or
@@ -75,7 +75,7 @@ zeros_like, ones_like = map(_creating, (jnp.zeros_like, jnp.ones_like))
 
 
 def exact(like: Any = None) -> Any:
-    """A context in which JAX computes in 64 bits, also in a step of 32 bits.
+    """A context in which JAX computes in 64 bits, even in a step of 32 bits.
 
     On a TPU, it computes in 32 bits. For tests, TFRANKMETRICS_JAX=32bit does the same.
     """
@@ -99,7 +99,7 @@ def platforms_of(array: Any) -> set[str]:
 
 
 def is_tracing(*arrays: Any) -> bool:
-    """Whether JAX traces a function, or these arrays, so that values are unknown."""
+    """Whether JAX traces a function or these arrays: values are then unknown."""
     # Inside a traced function, a sum of constants is a tracer, too.
     return any(isinstance(each, Tracer) for each in (jnp.add(0, 0), *arrays))
 
@@ -149,8 +149,7 @@ def select(which: jax.Array, values: jax.Array, otherwise: float) -> jax.Array:
 def argmax(values: jax.Array, axis: int) -> jax.Array:
     """The position of the first maximum.
 
-    `lax.argmax` is not used, because JAX lowers it only when it compiles a step, which
-    happens outside of `exact()`.
+    JAX lowers `lax.argmax` only when it compiles a step, outside of `exact()`.
     """
     positions = lax.broadcasted_iota(jnp.int32, values.shape, axis % values.ndim)
     is_maximum = jnp.equal(values, max(values, axis, keepdims=True))

@@ -167,7 +167,7 @@ def count_nonzero(where: np.ndarray) -> np.ndarray:
 def matvec(matrices: np.ndarray, vectors: np.ndarray) -> np.ndarray:
     """The product of each matrix with its vector.
 
-    This avoids BLAS, because its order of summation depends on the processor.
+    This avoids BLAS, whose order of summation depends on the processor.
     """
     return np.sum(matrices * vectors[..., np.newaxis, :], axis=-1)
 

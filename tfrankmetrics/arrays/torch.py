@@ -1,8 +1,8 @@
 """The operations of `tfrankmetrics.arrays` on tensors of PyTorch, on their device.
 
 Each operation only starts work on the device. None waits for it by reading a value,
-except `while_loop` and `unfold`, whose number of steps depends on values. Therefore,
-`cond` does not read its condition either: it always returns the first result.
+except `while_loop` and `unfold`, whose number of steps depends on values. `cond` does
+not read its condition either: it always returns the first result.
 
 Constants are copied to a device once, since a copy from the host may wait, too.
 
@@ -236,8 +236,8 @@ def argsort(
 def top_k(values: torch.Tensor, k: int) -> tuple[torch.Tensor, torch.Tensor]:
     """The largest of each row, and their positions.
 
-    Of equal values, torch.topk returns any, so that a sort has to be used. On a GPU, a
-    sort of lists takes little longer.
+    Of equal values, torch.topk returns any, unlike a stable sort. On a GPU, a sort of
+    lists takes little longer.
     """
     keys, order = torch.sort(values, dim=1, descending=True, stable=True)
     return keys[:, :k], order[:, :k]
@@ -288,7 +288,7 @@ def segment_sum(
 ) -> torch.Tensor:
     """The sum of the values of each segment.
 
-    `index_put_` adds in a fixed order also on a GPU, in contrast to `index_add_`.
+    `index_put_` adds in a fixed order even on a GPU, unlike `index_add_`.
     """
     sums = values.new_zeros(number)
     return sums.index_put_((_positions(segments, values),), values, accumulate=True)

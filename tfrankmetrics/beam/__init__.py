@@ -49,7 +49,7 @@ __all__ = ["ComputeMetricsOfRows", "ComputeMetricsOfRun"]
 
 
 class ComputeMetricsOfRows(beam.PTransform):
-    """Computes ranking metrics of rows with a query, a label and a score.
+    """Computes ranking metrics from rows with a query, a label and a score.
 
     >>> import apache_beam as beam
     >>> rows = [
@@ -67,13 +67,13 @@ class ComputeMetricsOfRows(beam.PTransform):
     {'num_queries': 2, 'mrr': 0.75, 'precision@1': 0.5}
 
     An element is a dict, a `beam.Row` or a NamedTuple. The rows of a query may be in
-    any order and place. A worker keeps the rows of some 512 queries in memory, and
-    sends sums to the others. Because the sums are exact, the values do not depend on
-    the order of rows, on bundles or on workers.
+    any order and place. A worker keeps the rows of some 512 queries in memory and sends
+    sums to the others. The sums are exact: the order of rows, bundles and workers do
+    not change a value.
 
     Args:
         query_ids: The column of the query ids: text, bytes, numbers or tuples of these.
-        labels: The column of the labels. A row with a label below 0 was not judged, and
+        labels: The column of the labels. A row with a label below 0 was not judged and
             is excluded from all metrics but `judged`, `hole` and `rbp_residual`.
         scores: The column of the scores.
         metrics: Names and metric objects, as in `tfrankmetrics.evaluate`.
@@ -183,7 +183,7 @@ class ComputeMetricsOfRun(beam.PTransform):
         A PCollection of dicts, as in `ComputeMetricsOfRows`.
 
     Raises:
-        ValueError: As in `ComputeMetricsOfRows`. When the pipeline runs, also if a
+        ValueError: As in `ComputeMetricsOfRows`. When the pipeline runs, even if a
             table contains a pair of query and item twice, or the tables share no query.
     """
 

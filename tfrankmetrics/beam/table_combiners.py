@@ -67,7 +67,7 @@ class GroupedQuery(NamedTuple):
 
 
 class TableCombiner(Combiner, beam.CombineFn):
-    """Adds up the queries of tables, and returns the rows of the result."""
+    """Adds up the queries of tables and returns the rows of the result."""
 
     def __init__(
         self, named: Mapping[str, Measure], by: tuple[str, ...], score_name: str
@@ -143,7 +143,7 @@ class TableCombiner(Combiner, beam.CombineFn):
     def _same_in_query(self, query: Any, of_query: Sequence[tuple] = ()) -> tuple:
         """The weight and the slice, which all rows of the query must share.
 
-        `of_query` has both for each row, and is empty if the rows have neither.
+        `of_query` has both for each row; it is empty if the rows have neither.
         """
         if not of_query:
             return 1.0, ()

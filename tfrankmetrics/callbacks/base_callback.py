@@ -23,7 +23,7 @@ Unit = Literal["epochs", "steps"]
 
 
 class Evaluation(KerasCallback):
-    """Evaluates at regular intervals, and adds the values to the logs.
+    """Evaluates at regular intervals and adds the values to the logs.
 
     The logs of each epoch contain values: an epoch without an evaluation repeats the
     last ones, and the first epoch is always evaluated. Without a value,

@@ -69,8 +69,8 @@ class EvaluateLists(Evaluation):
     Args:
         x: The inputs, as for `model.predict`. Or a finite `tf.data.Dataset`, a
             `keras.utils.PyDataset` or a `DataLoader` of PyTorch, of batches `(x, y)` or
-            `(x, y, sample_weight)`. Each evaluation iterates over it once. Therefore, a
-            dataset that is reshuffled each time is supported, except with `by`.
+            `(x, y, sample_weight)`. Each evaluation iterates over it once. A dataset
+            may be reshuffled each time, except with `by`.
         y: Labels or relevant ids, as `y_true` of `evaluate`. Omit it if `x` is a
             dataset.
         metrics: Names and metric objects, as in `evaluate`.

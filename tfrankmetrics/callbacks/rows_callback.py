@@ -31,9 +31,9 @@ class EvaluateRows(Evaluation):
     """Evaluates a pointwise model per query during training.
 
     A model such as DIN or DeepFM scores one user and one item at a time. After each
-    epoch this callback predicts all rows, computes the metrics by `evaluate_rows`, and
-    adds them to the logs, for `EarlyStopping`, `ModelCheckpoint`, `CSVLogger` and the
-    others that come after it in `callbacks`.
+    epoch, this callback predicts all rows, calls `evaluate_rows` and adds the metrics
+    to the logs, for `EarlyStopping`, `ModelCheckpoint`, `CSVLogger` and the others that
+    come after it in `callbacks`.
 
     >>> import numpy as np
     >>> import tensorflow as tf

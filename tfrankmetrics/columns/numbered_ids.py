@@ -1,8 +1,8 @@
 """Ids of queries, items, slices and models as numbers: the one place that compares ids.
 
 Equal ids of one or of several columns have the same number. Integers are numbered by
-sorting, text of Arrow by Arrow, and others by hashing, so that a text takes the memory
-of its characters.
+sorting, text of Arrow by Arrow, and others by hashing. A text takes the memory of its
+characters.
 """
 
 from __future__ import annotations

@@ -276,8 +276,8 @@ def as_numbers(
 def _first_that_is_no_number(array: np.ndarray) -> tuple[int, Any]:
     """The row and the value that an error names.
 
-    Text that is no number, or NaN, comes first, because it explains why the whole
-    column is text. If all values are numbers, the error names row 0 and the dtype.
+    Text that is no number, or NaN, comes first: it explains why the whole column is
+    text. If all values are numbers, the error names row 0 and the dtype.
     """
     others = [
         (row, value)

@@ -1,4 +1,4 @@
-"""`Comparison`, the result of `compare`: tables, plots, a verdict, and its queries."""
+"""`Comparison`, the result of `compare`: tables, plots, the gate and its queries."""
 
 from __future__ import annotations
 
@@ -53,8 +53,8 @@ class Comparison:
     <BLANKLINE>
     Mean [95% interval]. * or bold: best. a: significantly better than (a) (p < 0.05).
 
-    It prints as two tables, and shows them as HTML in a notebook. In the first one, a
-    star marks the best model of a row, and letters mark the models that a model is
+    It prints two tables, or shows them as HTML in a notebook. In the first one, a star
+    marks the best model of a row, and letters mark the models that a model is
     significantly better than.
 
     Attributes:
@@ -288,7 +288,7 @@ class Comparison:
         """The queries with the worst values of a model, as a table.
 
         Queries without relevant items, whose value 0 does not depend on the model, are
-        left out. In a plain dict of values they are not known, and are shown.
+        left out. In a plain dict of values they are unknown and shown.
 
         Args:
             metric: The metric.

@@ -200,7 +200,7 @@ def _require_numbers_by_query(
 
 
 def _forget_wrong_ranges(models: Sequence[Model]) -> None:
-    """Warns of values outside of a metric's range, and makes the range unknown."""
+    """Warns of values outside of a metric's range and makes the range unknown."""
     low, high = models[0].ranges
     for model in models:
         lowest = np.fmin.reduce(model.values, axis=0, initial=np.inf)

@@ -1,7 +1,7 @@
 """Means of weighted queries and their differences, with standard errors.
 
 The mean of a metric is sum(w v) / sum(w), over the queries with the values v and the
-weights w. Because it is a ratio of sums, its standard error follows from each query's
+weights w. It is a ratio of sums, whose standard error follows from each query's
 influence u = w (v - mean) / sum(w) on it:
 
     standard error^2 = n / (n - 1) * sum(u^2)
@@ -9,9 +9,9 @@ influence u = w (v - mean) / sum(w) on it:
 Here n is the effective number of queries, sum(w)^2 / sum(w^2), of Kish, "Survey
 Sampling", 1965. With equal weights it is the number of queries, and the formula is the
 variance of the values / n. The influence on the difference of two models is the
-difference of the influences, and n is the smaller one of both models. Therefore, all
-formulas hold for weighted queries, and for micro averages, whose weights may differ
-between models. The t-test has n - 1 degrees of freedom.
+difference of the influences, and n is the smaller one of both models. All formulas hold
+for weighted queries and for micro averages, whose weights may differ between models.
+The t-test has n - 1 degrees of freedom.
 
 An estimate is one of these, for each metric:
 

@@ -2,7 +2,7 @@
 
 Student's interval fails for few queries with skewed values. If 5% of the queries have a
 hit, it covers the mean in 92% of all samples of 50 queries, but only in 40% of those of
-ten, because most of these samples contain no hit and its width is 0.
+ten: most of these contain no hit, and its width is 0.
 
 The interval follows Rubin, "The Bayesian bootstrap", Annals of Statistics 9, 1981: the
 unknown mean is sum(D x) / sum(D), where each value x has a random weight D of the
@@ -43,9 +43,8 @@ from tfrankmetrics.installation import require
 
 NUMBERS_AT_A_TIME = 2**22  # of random numbers, which bounds the memory
 CONFIDENCE = 0.95
-# How far the ends are beyond the values, as a part of their spread: chosen so that
-# intervals cover in 93 to 97% of the samples of tests/interval_coverage.py, where they
-# can.
+# How far the ends are beyond the values, as a part of their spread: with it, intervals
+# cover in 93 to 97% of the samples of tests/interval_coverage.py, where they can.
 BEYOND = 1 / 3
 WEIGHT_OF_END = 0.5
 
@@ -294,9 +293,9 @@ def _bootstrap_test(pair: Pair, resamples: int, seed: int) -> np.ndarray:
     """How often differences of drawn queries are as far from the observed one as 0 is.
 
     Queries are drawn with replacement. Draws from few queries vary less than samples
-    do. Therefore, their distances are scaled by sqrt(n / (n - 1)), and by how much
-    wider Student's t distribution with n - 1 degrees of freedom is than the normal one,
-    where n is the effective number of queries.
+    do: their distances are scaled by sqrt(n / (n - 1)), and by how much wider Student's
+    t distribution with n - 1 degrees of freedom is than the normal one, where n is the
+    effective number of queries.
     """
     terms = np.concatenate([pair.first.terms, pair.second.terms], axis=1)
     n = np.maximum(pair.effective_numbers, 2)

@@ -2,7 +2,7 @@
 
 Apache Beam calls the five methods of a combiner, and its state an accumulator. Each
 worker collects queries, computes their metrics in batches, and sends only sums to other
-workers. Because the sums are exact, their order changes no bit of a mean.
+workers. The sums are exact: their order changes no bit of a mean.
 """
 
 from __future__ import annotations

@@ -49,7 +49,7 @@ class Computed:
             self._segments = slices.of_query.astype(np.int64)
             self._num_segments = len(slices.keys)
             if counted is not None:
-                # Queries that are not counted recommend nothing, so that 0 is as good.
+                # Queries that are not counted recommend nothing: 0 is as good.
                 self._segments = np.zeros(len(counted), np.int64)
                 self._segments[counted] = slices.of_query
         none = np.zeros((self._num_segments, 1))
@@ -87,7 +87,7 @@ class Computed:
     def by_query(self, number: int) -> tuple[np.ndarray, np.ndarray]:
         """The values and weights of all queries, of this number, `[metrics, number]`.
 
-        Call it once: it releases each part, so that memory holds the values once.
+        Call it once: it releases each part, and memory holds the values once.
         """
         values, weights = np.zeros((2, len(self._named), number))
         rows = dict(zip(self._named, range(len(values)), strict=True))

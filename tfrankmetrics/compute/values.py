@@ -183,10 +183,10 @@ def require_finite(
 ) -> None:
     """Raises ValueError for a value or weight that is not finite.
 
-    Because the inputs were checked already, the cause is an overflow, a user's
-    function, or a label above `max_label`. An infinite weight is an overflow of the
-    weights; otherwise the gain of the metric states the rule. The error names the query
-    by its id, or else by its number.
+    The inputs were checked already. The cause is an overflow, a user's function, or a
+    label above `max_label`. An infinite weight is an overflow of the weights; otherwise
+    the gain of the metric states the rule. The error names the query by its id, or else
+    by its number.
     """
     bad = ~(np.isfinite(values) & np.isfinite(weights))
     if bad.any():

@@ -58,7 +58,7 @@ class AccumulatingMetric:
         )
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Adds a batch as `update_state` does, and returns the result."""
+        """Adds a batch as `update_state` does and returns the result."""
         self.update_state(*args, **kwargs)
         return self.result()
 

@@ -1,4 +1,4 @@
-"""`evaluate`: ranking metrics of arrays in one call, as means or per query.
+"""`evaluate`: ranking metrics from arrays in one call, as means or per query.
 
 A `Request` asks, `ListData` read and check the arrays and answer in parts, `Computed`
 computes these, and the request shapes the result. All entry points work alike.
@@ -58,7 +58,7 @@ def evaluate(
     separator: Separator = "@",
     **options: Unpack[Options],
 ) -> dict[str, Any] | SlicedValues:
-    """Computes ranking metrics of labels and scores, or of ids.
+    """Computes ranking metrics from labels and scores, or from ids.
 
     >>> labels = [[1, 0, 0], [0, 2]]  # two queries with three and two items
     >>> scores = [[0.9, 0.3, 0.1], [0.8, 0.4]]

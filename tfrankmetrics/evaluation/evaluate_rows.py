@@ -1,6 +1,6 @@
-"""`evaluate_rows`: ranking metrics of a table with a query, a label and a score.
+"""`evaluate_rows`: ranking metrics from a table with a query, a label and a score.
 
-`rows_by_query.py` groups the rows. `RowData` answer as padded lists, also with the rows
+`rows_by_query.py` groups the rows. `RowData` answer as padded lists, including the rows
 of runs, retrieval and Beam.
 """
 
@@ -86,7 +86,7 @@ def evaluate_rows(
     separator: Separator = "@",
     **options: Unpack[Options],
 ) -> dict[str, Any] | SlicedValues:
-    """Computes ranking metrics of the rows of a table.
+    """Computes ranking metrics from the rows of a table.
 
     >>> query_ids = ["b", "a", "b", "a", "b"]
     >>> labels, scores = [0, 1, 1, 0, 2], [0.2, 0.9, 0.3, 0.1, 0.1]
@@ -98,14 +98,14 @@ def evaluate_rows(
     >>> evaluate_rows("user", "click", "score", ["mrr"], data=table)
     {'mrr': 1.0}
 
-    Rows are padded to lists a few queries at a time, grouped by length, so that memory
-    beyond the rows themselves stays bounded.
+    Rows are padded to lists a few queries at a time, grouped by length, which bounds
+    the memory beyond the rows themselves.
 
     Args:
         query_ids: The query id of each row, `[rows]`, in any order: integers, strings
             or another hashable type, the same in all rows; a NumPy array, a list or a
             column of a frame. Or None, with `groups`.
-        labels: The label of each row. A row with a label below 0 was not judged, and is
+        labels: The label of each row. A row with a label below 0 was not judged and is
             excluded from all metrics but `judged`, `hole` and `rbp_residual`.
         scores: The score of each row.
         metrics: Names and metric objects, as in `evaluate`.

@@ -125,9 +125,8 @@ class Join(NamedTuple):
         With subtopics, "judgment" is the number of the judged pair, or -1.
 
         A label below 0 means that the item was not judged. A query with such labels
-        only gets one more item, of label 0 and not retrieved. Therefore it is counted
-        as a query without relevant items, as in trec_eval, also where unjudged items
-        are excluded.
+        only gets one more item, of label 0 and not retrieved. It then counts as a query
+        without relevant items, as in trec_eval, even where unjudged items are excluded.
 
         With `is_trec_eval`, scores are rounded, and tied rows are in the descending
         order of their item ids, as text.

@@ -19,9 +19,9 @@ def to_lists(
 ) -> np.ndarray:
     """The rows of each query as one padded list.
 
-    The rows of a query need not be adjacent, and keep their order. The lists are in the
-    order of the first row of each query. Therefore, labels and features of the same
-    rows become lists that belong together:
+    The rows of a query need not be adjacent. They keep their order. The lists are in
+    the order of the first row of each query, so labels and features of the same rows
+    match:
 
     >>> import tfrankmetrics as trm
     >>> query_ids = ["tea", "milk", "tea"]

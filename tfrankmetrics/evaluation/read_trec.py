@@ -35,11 +35,11 @@ def read_trec(
     A line of the judgments is `query 0 document relevance`. A line of the results is
     `query Q0 document rank score tag`; the rank and everything after the tag are
     ignored. Lines that start with `#` are comments. A document that was not judged is
-    not relevant. A judged document that is not in the results has the score -inf,
-    because it was not retrieved.
+    not relevant. A judged document that is not in the results was not retrieved: its
+    score is -inf.
 
     Tied rows are sorted by document name in descending order, and scores are rounded to
-    float32, so that `convention="trec_eval"` breaks ties as in trec_eval.
+    float32, so `convention="trec_eval"` breaks ties as trec_eval does.
 
     >>> import pathlib, tempfile
     >>> from tfrankmetrics import evaluate_rows

@@ -19,7 +19,7 @@ class SubtopicLabels(NamedTuple):
     """The pairs of a query and an item in rows that judge subtopics, and their labels.
 
     `lengths[p]` rows of `order` from `starts[p]` on are those of pair p. The last pair,
-    which the number -1 selects, stands for what was not judged, and has no rows.
+    which the number -1 selects, stands for what was not judged; it has no rows.
     """
 
     pairs: np.ndarray  # [rows], numbered by their first rows
@@ -79,7 +79,7 @@ def read_subtopics(
     num_items = items.codes.max(initial=0) + 1
     pairs = number_ids("pairs", [queries.codes * num_items + items.codes])
     order, starts, lengths = pairs.groups
-    # Subtopics are numbered by their text, so that the order of rows changes no sum.
+    # Subtopics are numbered by their text: the order of rows changes no sum.
     size = len(subtopics.distinct)
     keys = queries.codes * size + _ranks_as_text(subtopics)
     of_queries, numbers = np.unique(keys, return_inverse=True)

@@ -2,9 +2,9 @@
 
 Formulas read what is at the ranks by the methods of `RankedLists`. Those of
 `ReadDownTo` return 0 at the ranks that are not read, whereas the ideal order and the
-totals remain those of the whole list. Therefore, the value of the formula is the
-contribution of the ranks that are read. `hole` and `rbp_residual` also read which ranks
-have an item: they start with the value of a list without judged items.
+totals remain those of the whole list. The value of the formula is then the contribution
+of the ranks that are read. `hole` and `rbp_residual` also read which ranks have an
+item: they start with the value of a list without judged items.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Working:
         left_out: Why the query is left out; empty if it is not.
         start: The part that no rank contributes, such as that of the items not
             retrieved in ARP.
-        is_empty: Whether the list has no relevant items, so that `empty` decides.
+        is_empty: Whether the list has no relevant items: `empty` then decides.
         row_keys: A number for each row, by which the rows of two metrics are matched.
             First there is a row for each rank, with the rank, from 1, as its key. Then
             there is one for each item of the list, with -1 minus the item's key. For 2

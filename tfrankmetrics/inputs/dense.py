@@ -1,6 +1,6 @@
 """The arguments of users as dense arrays of one library, and what their shapes must be.
 
-`read_tensors.py` does the same for tensors, and is imported only for these.
+`read_tensors.py` does the same for tensors; it is imported only for these.
 """
 
 from __future__ import annotations
@@ -155,7 +155,7 @@ def as_float64(numbers: Array) -> Array:
 
 
 def as_scores(scores: Array) -> Array:
-    """Scores in a dtype that holds them exactly, so that rounding creates no ties."""
+    """Scores in a dtype that holds them exactly: rounding creates no ties."""
     dtype = xp.dtype_of(scores)
     if xp.is_floating(scores):
         exact = xp.float64 if dtype == xp.float64 else xp.float32

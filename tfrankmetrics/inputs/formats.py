@@ -1,15 +1,14 @@
 """The input formats: `inputs="labels"`, `"ids"` and `"catalog"`.
 
 Each format has a module that checks the arguments of users and converts them to lists.
-All lists derive from one class, so that the code that uses them does not depend on the
-format.
+All lists derive from one class: the code that uses them does not depend on the format.
 
 To add a format:
 
 1.  Write a module with a frozen dataclass of arrays that derives from `Lists`, and a
     function that reads arrays and returns such lists. Implement `rank`,
     `require_valid_values`, which raises errors for values, and `has_valid_values`,
-    which finds the queries that become NaN instead, because graphs raise no errors.
+    which finds the queries that become NaN instead: graphs raise no errors.
 2.  Call the function in `InputFormat.read` here. Add how `explain` shows a query to
     `list_of_query` in `one_list.py`, which mistakes a Keras metric counts to
     `keras/evidence.py`, and which values TFMA passes to `tfma/tfma_combiner.py`.

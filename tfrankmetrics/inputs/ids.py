@@ -1,8 +1,7 @@
 """Relevant ids and recommended ids: `inputs="ids"`.
 
-Because recommended ids are ranked already, nothing is sorted. Each one is looked up
-among the relevant ids. A relevant id that was not recommended is treated as not
-retrieved.
+Recommended ids are ranked already: nothing is sorted. Each one is looked up among the
+relevant ids. A relevant id that was not recommended is treated as not retrieved.
 """
 
 from __future__ import annotations

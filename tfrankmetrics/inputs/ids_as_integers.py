@@ -1,7 +1,7 @@
 """Ids that are not integers, such as text, as integers.
 
-`as_integer_ids` numbers the ids of two lists, so that those of one can be looked up in
-the other. `as_positions` replaces ids by their positions in data about items.
+`as_integer_ids` numbers the ids of two lists, to look up those of one in the other.
+`as_positions` replaces ids with their positions in data about items.
 """
 
 from __future__ import annotations

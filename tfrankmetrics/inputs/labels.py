@@ -53,8 +53,8 @@ from tfrankmetrics.ranking.ties import TieBreaking
 class LabelLists(Lists):
     """Labels and scores, checked.
 
-    A label is 0 for padding and for negative labels, so that formulas can add up labels
-    without looking at `valid`.
+    A label is 0 for padding and for negative labels: formulas add up labels without
+    looking at `valid`.
     """
 
     labels: Array  # [B, N] or [B, N, T] float32 or float64, >= 0

@@ -193,7 +193,7 @@ class RankingWarning(UserWarning):
 
 
 class LabelRules(NamedTuple):
-    """What some metrics make of labels."""
+    """How some metrics read labels."""
 
     thresholds: tuple[float, ...] = ()  # the lowest label of a relevant item
     are_powers: bool = False  # whether a gain is 2^label - 1
@@ -244,8 +244,8 @@ def not_numbers(facts: Facts, asked: Asked) -> Iterator[str]:
     yield (
         f"Scores must be numbers. Received{asked.where}: NaN for {facts['NaN']:,.0f} "
         f"of {facts['scores']:,.0f} scores. NaN ranks below every number, and several "
-        "of them are tied, so that a model that returns only NaN has the value of a "
-        "random order."
+        "of them are tied. A model that returns only NaN has the value of a random "
+        "order."
     )
 
 

@@ -110,8 +110,8 @@ def padded(
 ) -> Any:
     """Inputs with the last row repeated, to a multiple of `ALIGNMENT` from `width` on.
 
-    They become arrays of the library. The multiple is not `not_to`, so that the two
-    axes of scores differ in size, and transposed ones are an error.
+    They become arrays of the library. The multiple is not `not_to`: the two axes of
+    scores then differ in size, and transposed ones are an error.
     """
 
     def pad(rows: Any) -> Any:

@@ -1,8 +1,8 @@
 """Scores that may be ranks, of which the lowest would be the best.
 
-Honest scores may have the form or the name of ranks, too, such as n - rank, or 0 and 1
-for two items. Therefore, the AUC of labels by score decides: relevant items have higher
-scores than others, but lower ranks.
+Honest scores may also have the form or the name of ranks, such as n - rank, or 0 and 1
+for two items. The AUC of labels by score decides: relevant items have higher scores
+than others, but lower ranks.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Mistakes that only the data themselves show: their order, their form or their ids.
 
-No facts that add up could show them (see `mistakes.py`). Therefore, functions that hold
-all data check them, and a Keras metric only in eager code.
+No facts that add up could show them (see `mistakes.py`). Functions that hold all data
+check them, and a Keras metric only in eager code.
 """
 
 from __future__ import annotations

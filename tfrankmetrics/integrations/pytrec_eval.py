@@ -45,7 +45,7 @@ supported_measures: Final = frozenset(_WHOLE | _WITH_CUTOFFS)
 
 
 class RelevanceEvaluator:
-    """Evaluates runs by the judgments of queries.
+    """Evaluates runs against the judgments of queries.
 
     Args:
         query_relevance: The relevance of each judged document, `{query: {id: int}}`.

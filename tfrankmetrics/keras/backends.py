@@ -4,8 +4,8 @@ With TensorFlow as its backend, Keras is `tf.keras`, of version 2 or 3. With JAX
 PyTorch it is Keras 3, and TensorFlow is not imported.
 
 Importing tfrankmetrics does not import Keras. However, `load_model` must find its
-metrics, and those that users declare, if Keras is imported later. Therefore, this
-module intercepts the import of Keras, and then registers them.
+metrics, and those that users declare, if Keras is imported later. This module
+intercepts the import of Keras and then registers them.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ _names: dict[type, tuple[str, str | None]] = {}
 
 
 def register(cls: type, package: str, name: str | None = None) -> None:
-    """What `register_keras_serializable` does, also for a Keras imported later."""
+    """What `register_keras_serializable` does, even for a Keras imported later."""
     _names[cls] = package, name
     if is_keras_loaded():
         _register(cls)

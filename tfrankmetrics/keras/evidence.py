@@ -1,9 +1,8 @@
 """The facts about its data that a Keras metric keeps in its state.
 
-Because a graph cannot warn, an update counts the facts of some queries and items.
+A graph cannot warn. Instead, an update counts the facts of some queries and items.
 `result` reads them in eager mode, as Keras does at the end of an epoch, and warns. The
-counts of batches, replicas and workers add up; therefore, they can be rows of the
-metric's sums.
+counts of batches, replicas and workers add up, as rows of the metric's sums.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ from tfrankmetrics.inputs.mistakes import (
 )
 from tfrankmetrics.metrics.measure import Measure, label_rules
 
-QUERIES = slice(24)  # of a batch that are checked: few, so that it costs little
+QUERIES = slice(24)  # of a batch that are checked: few, which costs little
 ITEMS = slice(24)  # of a query
 
 

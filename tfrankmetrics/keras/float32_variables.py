@@ -1,10 +1,10 @@
 """The state of metrics in variables of Keras's backends JAX and PyTorch.
 
 JAX does not use float64 unless a program enables it, and PyTorch lacks it on some
-devices. Therefore, a variable holds each float64 number as three float32 numbers, whose
-sum is exact up to 3.4e38. With JAX, all computations are traced and compiled with those
-of the model. PyTorch computes step by step: on an accelerator, which an update does not
-wait for, and on a CPU by NumPy, which is faster.
+devices. A variable holds each float64 number as three float32 numbers, whose sum is
+exact up to 3.4e38. With JAX, all computations are traced and compiled with those of the
+model. PyTorch computes step by step: on an accelerator, which an update does not wait
+for, and on a CPU by NumPy, which is faster.
 """
 
 from __future__ import annotations

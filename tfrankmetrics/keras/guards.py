@@ -4,10 +4,10 @@ Three mistakes can only be detected from the model that calls `update_state`. Ke
 silently drops one of two results with the same key; it passes outputs of pointwise
 models, which are not lists; and Keras 3 averages the results of a Keras 2 metric as if
 they were losses. A Keras metric cannot access the model or its other metrics.
-Therefore, this module searches the Python call stack for a method of a Keras model. To
-find the model's metrics it reads one private attribute. If Keras renames it, the errors
-no longer appear, and tests fail. Values never depend on this module. In a graph the
-check runs only while tracing.
+This module searches the Python call stack for a method of a Keras model. To find the
+model's metrics it reads one private attribute. If Keras renames it, the errors no
+longer appear, and tests fail. Values never depend on this module. In a graph the check
+runs only while tracing.
 """
 
 from __future__ import annotations

@@ -20,10 +20,9 @@ if TYPE_CHECKING:
 
 
 class RankingMetrics(MetricBase):
-    """Several ranking metrics at once; `result` is a dict.
+    """Computes several ranking metrics from one ranking; `result()` returns a dict.
 
-    All of them read from one ranking of the lists; therefore, ten metrics and cutoffs
-    cost little more than one.
+    Ten metrics and cutoffs cost little more than one.
 
     >>> metrics = RankingMetrics(["ndcg@10", "mrr", "P@1(ties=worst)"])
     >>> metrics.update_state(y_true=[[0, 1, 2]], y_pred=[[0.1, 0.8, 0.3]])
@@ -34,10 +33,10 @@ class RankingMetrics(MetricBase):
     logs, as `ndcg@10` and `val_ndcg@10`. Callbacks that monitor one need `mode="max"`,
     or `mode="min"` for ARP.
 
-    Keras merges the results of all metrics and all outputs of a model into one dict,
-    and silently keeps only one of two results with the same key. Therefore, if a model
-    has several `RankingMetrics`, set a different `prefix` for each. During `fit` and
-    `evaluate`, equal keys raise an error.
+    Keras merges the results of all metrics and all outputs of a model into one dict and
+    silently keeps only one of two results with the same key. If a model has several
+    `RankingMetrics`, set a different `prefix` for each. During `fit` and `evaluate`,
+    equal keys raise an error.
 
     Args:
         metrics: A list of names and metric objects, as in `evaluate`. The key of the

@@ -49,9 +49,9 @@ class StatefulMetric(KerasMetric):
     value and of weight. In float64 it stays exact to 1e-8 over 10^8 single updates,
     where float32 is 1% off after 10^6; JAX and PyTorch hold each number in three of
     float32 (see `float32_variables.py`). A row for the number of queries and rows for
-    evidence of mistakes may follow; they are rows because TFMA adds up the state of a
-    Keras 2 metric as one array. Because the state is additive, the states of replicas
-    and workers, which Keras sums up by default, are the state of one device.
+    evidence of mistakes may follow: TFMA adds up the state of a Keras 2 metric as one
+    array. The states of replicas and workers, which Keras sums up by default, are the
+    state of one device.
     """
 
     def __init__(

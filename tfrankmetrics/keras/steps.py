@@ -27,7 +27,7 @@ class Step:
         self._given = [(_weak(each), _version(each)) for each in flattened(arguments)]
 
     def has(self, arguments: tuple[Any, ...]) -> bool:
-        """Whether these are the tensors of the step, and have not changed."""
+        """Whether these are the unchanged tensors of the step."""
         given = flattened(arguments)
         return len(given) == len(self._given) and all(
             tensor() is each and version == _version(each)

@@ -21,7 +21,7 @@ def new(metric: Any, name: str, shape: tuple[int, ...]) -> Any:
 
 
 def is_tracing(*_: tf.Tensor) -> bool:
-    """Whether a graph is being made, so that values are unknown."""
+    """Whether a graph is being made: values are then unknown."""
     return not tf.executing_eagerly()
 
 

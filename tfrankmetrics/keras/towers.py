@@ -23,9 +23,9 @@ from tfrankmetrics.keras.backends import is_keras_loaded, library_of_metrics
 def outputs_of(tower: Any, batch: Any, width: int = 0) -> Any:
     """The outputs of a tower; without any, the batch itself.
 
-    The tower receives batches padded to at least `width` rows, so that equal inputs in
-    batches of one width yield equal embeddings. A model or a layer is compiled, and
-    runs without dropout.
+    The tower receives batches padded to at least `width` rows: equal inputs in batches
+    of one width yield equal embeddings. A model or a layer is compiled and runs without
+    dropout.
     """
     if tower is None:
         return batch

@@ -1,9 +1,9 @@
 """What JAX computes in a program for a TPU, which has no numbers of 64 bits.
 
 A TPU imitates them, and takes minutes to compile what a CPU compiles in a second. JAX
-traces a step before it knows for which devices. Therefore, it traces an update in 64
-bits, and once more in 32 bits only when it lowers the step for a TPU, where nothing
-reads the first results. `jax.lax.platform_dependent` would always trace both.
+traces a step before it knows for which devices. It traces an update in 64 bits, and
+once more in 32 bits only when it lowers the step for a TPU, where nothing reads the
+first results. `jax.lax.platform_dependent` would always trace both.
 
 In 32 bits, the value of each query is rounded to float32, and the three parts of a sum
 keep the rounding errors of one another.
@@ -69,7 +69,7 @@ def sum_of_parts(parts: jax.Array, amount: jax.Array) -> list[jax.Array]:
 
 
 def _sum_and_error(x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """The rounded sum, and the rest of the exact one, also in float32 (Knuth)."""
+    """The rounded sum and the rest of the exact one, both in float32 (Knuth)."""
     total = x + y
     of_y = total - x
     return total, (x - (total - of_y)) + (y - of_y)

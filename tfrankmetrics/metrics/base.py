@@ -58,9 +58,8 @@ class MetricBase(_Base):
     """What all metrics have in common. Its base keeps the sums.
 
     A subclass of a Keras class would import Keras, and with it TensorFlow: seconds and
-    hundreds of megabytes that arrays and tables do not need. Therefore, this class has
-    its base from the first object on: a Keras metric, or without Keras
-    `AccumulatingMetric`.
+    hundreds of megabytes that arrays and tables do not need. This class has its base
+    from the first object on: a Keras metric, or without Keras `AccumulatingMetric`.
     """
 
     if not TYPE_CHECKING:  # type checkers check calls by the fields of a class
@@ -94,7 +93,7 @@ class MetricBase(_Base):
         """The input format of `update_state`: labels, ids or a catalog."""
         return self._input_format
 
-    # These methods stand here so that `help` and editors show them.
+    # These methods stand here for `help` and editors.
 
     def update_state(
         self,
@@ -219,7 +218,7 @@ class MetricBase(_Base):
     __str__ = __repr__  # the one of Keras 2 calls get_config
 
     def __reduce__(self) -> tuple:
-        """Copies and pickles by config and state, also in Keras 2 and 3 alike."""
+        """Copies and pickles by config and state, in Keras 2 and 3 alike."""
         return _restore, (type(self), self.get_config(), self._saved_state())
 
 
@@ -373,7 +372,7 @@ class WholeListMetric(SingleMetric):
     """Base class of metrics without a cutoff, such as AUC.
 
     They require the rank of every item, which a list of recommended ids does not
-    contain. Therefore, they support labels and catalogs only, without `duplicates`.
+    contain. They support labels and catalogs only, without `duplicates`.
 
     >>> import tfrankmetrics as trm
     >>> trm.PerQueryAUC(empty="zero").name
@@ -440,10 +439,10 @@ class SubtopicMetric(SingleMetric):
 class ItemMetric(SingleMetric):
     """Base class of metrics of which items are recommended, such as catalog coverage.
 
-    They read the recommended ids, rather than whether these are relevant. Therefore,
-    they support ids, the scores of a whole catalog, and labels and tables with item
-    ids. Their options contain data about the items: one value for each, in the order of
-    the ids, or a dict by id.
+    They read the recommended ids, not whether these are relevant. They support ids, the
+    scores of a whole catalog, and labels and tables with item ids. Their options
+    contain data about the items: one value for each, in the order of the ids, or a dict
+    by id.
 
     >>> import tfrankmetrics as trm
     >>> trm.Novelty(k=10, popularity=[0.5, 0.25, 0.01]).name

@@ -41,9 +41,9 @@ class CatalogCoverage(ItemMetric):
     coverage@k = items in the top k of at least one query / items in the catalog
 
     It is one value over all queries, rather than a mean of values per query. Under
-    ties, an item that may be in the top k is covered, because its expected exposure is
-    above 0. The value is between 0 and 1. See Shani and Gunawardana, "Evaluating
-    Recommendation Systems" (Recommender Systems Handbook, 2011), section 8.3.3.
+    ties, an item that may be in the top k is covered: its expected exposure is above 0.
+    The value is between 0 and 1. See Shani and Gunawardana, "Evaluating Recommendation
+    Systems" (Recommender Systems Handbook, 2011), section 8.3.3.
 
     >>> coverage = CatalogCoverage(k=2, num_items=4)
     >>> coverage.update_state(y_true=[[3], [0]], y_pred=[[0, 1, 3], [1, 0, 2]])
@@ -281,10 +281,9 @@ class IntraListDiversity(ItemMetric):
 
     The vectors describe the items: embeddings, or zeros and ones for their
     genres. Two items without a common genre have a distance of 1, as have two items of
-    which one has a vector of zeros. The value of a list of one item is 0.
-    Under ties, it is the average over all orders of tied items. See Ziegler et
-    al., "Improving Recommendation Lists Through Topic Diversification" (WWW 2005), and
-    Smyth and McClave (ICCBR 2001).
+    which one has a vector of zeros. A list of one item scores 0. Under ties, it is the
+    average over all orders of tied items. See Ziegler et al., "Improving Recommendation
+    Lists Through Topic Diversification" (WWW 2005), and Smyth and McClave (ICCBR 2001).
 
     >>> diversity = IntraListDiversity(k=2, vectors=[[1, 0], [0, 1], [1, 0]])
     >>> diversity.update_state(y_true=[[2], [2]], y_pred=[[0, 1, 2], [0, 2, 1]])

@@ -104,7 +104,7 @@ def metric(
         formula: A function of `RankedLists` and the gain of the items. It returns the
             values at the C cutoffs, float64 `[B, C]`, or `[B]` for a metric without a
             cutoff. Its keyword-only parameters are options of the metric. It uses only
-            the operations of `lists.xp`, or those of TensorFlow, and returns 0 for an
+            the operations of `lists.xp` or those of TensorFlow. It returns 0 for an
             empty list. For a subclass of `ItemMetric`, a function of `RankedLists`
             alone, which makes a `DataGain` from its options. With `value`, it returns
             the exposure that each rank provides to its item, `[D]`.

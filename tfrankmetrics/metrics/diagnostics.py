@@ -84,11 +84,10 @@ class JudgedAtK(TopKMetric):
 
     judged@k = number of judged items at ranks 1..k / min(k, length of the list)
 
-    Other metrics treat unjudged items as irrelevant or ignore them. Therefore, if few
-    of the top items were judged, their values are uninformative. `evaluate_run` knows
-    which items were judged. In other functions, an item that a mask keeps is unjudged
-    if its label is below 0. Without a mask such an item is padding. The value is
-    between 0 and 1.
+    Other metrics treat unjudged items as irrelevant or ignore them. If few of the top
+    items were judged, their values say little. `evaluate_run` knows which items were
+    judged. In other functions, an item that a mask keeps is unjudged if its label is
+    below 0. Without a mask such an item is padding. The value is between 0 and 1.
 
     >>> judged = JudgedAtK(k=2)
     >>> y_true = {"labels": [[1, -1, 0]], "mask": [[True, True, True]]}
@@ -202,10 +201,10 @@ class RBPResidual(TopKMetric):
                  ranks 1..n of persistence^(rank - 1)
 
     With n = min(k, length of the list), the items below rank n are unknown as well.
-    Therefore, if all items had been judged and read, the value would be between RBP@k
-    and RBP@k + residual@k. The value is between 0 and 1; lower is better. Source:
-    Moffat and Zobel, "Rank-biased precision for measurement of retrieval
-    effectiveness", ACM TOIS 27(1), 2008.
+    If all items had been judged and read, the value would be between RBP@k and RBP@k +
+    residual@k. The value is between 0 and 1; lower is better. Source: Moffat and Zobel,
+    "Rank-biased precision for measurement of retrieval effectiveness", ACM TOIS 27(1),
+    2008.
 
     >>> residual = RBPResidual(persistence=0.5)
     >>> y_true = {"labels": [[1, -1, 0]], "mask": [[True, True, True]]}

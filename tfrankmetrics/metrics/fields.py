@@ -3,8 +3,8 @@
 As with `dataclasses.dataclass`, the fields become the signature of the class with its
 defaults, and attributes of its objects. They are also the options that the formula and
 the gain receive as keywords. The class cannot be a dataclass, since Keras requires a
-different `__init__` and defines `name` and `dtype`. Because the decorator is a
-`dataclass_transform`, type checkers check calls of the class as for a dataclass.
+different `__init__` and defines `name` and `dtype`. The decorator is a
+`dataclass_transform`: type checkers check calls of the class as for a dataclass.
 """
 
 from __future__ import annotations

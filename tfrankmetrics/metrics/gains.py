@@ -36,7 +36,7 @@ def power_minus_one(labels: Array) -> Array:
     return xp.tanh(x / 2) * (xp.exp(x) + 1)
 
 
-# Both return 0 for label 0, and therefore for padding; a user's function may not.
+# Both return 0 for label 0, including padding; a user's function may not.
 GAINS: dict[str, Callable] = {
     "exponential": power_minus_one,
     "linear": lambda labels: labels,
@@ -83,8 +83,8 @@ class LabelGain(ItemGain):
         labels = xp.astype(items.labels, xp.float64)
         if isinstance(self.gain, str):
             return GAINS[self.gain](labels)
-        # An invalid gain makes the query's weight, and therefore the result, NaN. It is
-        # marked by infinity, since XLA's maximum over the items may lose NaN.
+        # An invalid gain makes the query's weight and the result NaN. It is marked by
+        # infinity, since XLA's maximum over the items may lose NaN.
         if callable(self.gain):
             gains = call_function("gain", self.gain, labels)
             gains = xp.where(gains >= 0, gains, float("inf"))

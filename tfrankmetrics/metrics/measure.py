@@ -1,7 +1,7 @@
 """Measures: metrics with their cutoff and options, checked.
 
-The Keras classes and the functions that take names all make measures. Therefore, the
-rules for cutoffs and options are defined once, in this module.
+The Keras classes and the functions that take names all make measures. This module
+defines the rules for cutoffs and options.
 """
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ def _require_values(declaration: Declaration, lists: RankedLists, values: Any) -
 
 
 def label_rules(measures: Collection[Measure]) -> LabelRules:
-    """What the metrics make of labels."""
+    """How the metrics read labels."""
     options = [measure.by_option for measure in measures]
     gains = {each.get("gain") for each in options}
     thresholds = {
@@ -291,7 +291,7 @@ def make_measure(
     convention: str | None = None,
     **options: Any,
 ) -> Measure:
-    """Checks a cutoff and options, and makes the measure.
+    """Checks a cutoff and options and makes the measure.
 
     An option that is None takes the value of the convention or, without one, the
     default, which `@metric` has checked.
@@ -326,7 +326,7 @@ def make_measure(
         )
     check_conflicts((*CONFLICTS, *declaration.conflicts), complete)
     if k is None and complete.get("denominator") == "k":
-        # Both are the length of the list, so that equal measures compare equal.
+        # Both are the length of the list: equal measures compare equal.
         complete["denominator"] = "list"
     return Measure(
         declaration,

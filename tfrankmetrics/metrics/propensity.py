@@ -170,9 +170,9 @@ class PropensityScoredNDCG(TopKMetric):
     `inverse_propensity` computes it. Other items have the label 0. The value is between
     0 and 1. Source: Jain, Prabhu and Varma, "Extreme multi-label loss functions for
     recommendation, tagging, ranking & other missing label applications", KDD 2016. The
-    factor s and the ratio of the sums follow pyxclib. The paper divides by the
-    sum over ranks 1..k, also for queries with fewer relevant items; with
-    average="macro" the factor has no effect.
+    factor s and the ratio of the sums follow pyxclib. The paper divides by the sum over
+    ranks 1..k, even for queries with fewer relevant items; with average="macro" the
+    factor has no effect.
 
     >>> psndcg = PropensityScoredNDCG(k=2)
     >>> psndcg.update_state(y_true=[[1, 0, 2]], y_pred=[[0.9, 0.5, 0.1]])

@@ -146,8 +146,8 @@ def in_greedy_order(
     positions = xp.arange(xp.shape(is_left)[1], like=is_left)
 
     def take_next(rank, times, is_left):
-        # A gain is a whole number, so that it does not depend on the order of the
-        # subtopics, and equal gains are equal.
+        # A gain is a whole number: it does not depend on the order of the subtopics,
+        # and equal gains are equal.
         gains = xp.matvec(topics, xp.round((1 - alpha) ** times * FINENESS))
         best = xp.argmax(xp.where(is_left, gains * weights, -1), axis=1)
         chosen = best[:, xp.newaxis]

@@ -146,8 +146,8 @@ class ExpectedReciprocalRank(TopKMetric):
 
     Args:
         k: The cutoff, an int of at least 1; None (the default) is the whole list.
-        max_label: The highest possible label, above 0. A label above it makes the
-            result NaN, and is an error in `evaluate`. Default 4.0.
+        max_label: The highest possible label, above 0. A higher label makes the
+            result NaN; `evaluate` raises an error. Default 4.0.
         ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
         empty: For a list without relevant items: "zero" (the default) or "skip".
         zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
@@ -189,8 +189,8 @@ class PFound(TopKMetric):
 
     Args:
         k: The cutoff, an int of at least 1; None (the default) is the whole list.
-        max_label: The highest possible label, above 0. A label above it makes the
-            result NaN, and is an error in `evaluate`. Default 4.0.
+        max_label: The highest possible label, above 0. A higher label makes the
+            result NaN; `evaluate` raises an error. Default 4.0.
         decay: The probability that a user gives up after each item, from 0 to below 1.
             Default 0.15.
         ties: For equal scores: "expected" (the default), "stable", "best" or "worst".

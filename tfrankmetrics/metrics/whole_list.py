@@ -341,8 +341,8 @@ class BPref(WholeListMetric):
     BPref = sum over the relevant items that were retrieved of
             (1 - min(irrelevant items above it, R) / denominator) / R
 
-    R is the number of relevant items. Unjudged items, with labels below 0, are ignored,
-    also if a mask keeps them. The value is between 0 and 1. Source: Buckley and
+    R is the number of relevant items. Unjudged items, with labels below 0, are ignored
+    even if a mask keeps them. The value is between 0 and 1. Source: Buckley and
     Voorhees, "Retrieval evaluation with incomplete information", SIGIR 2004. trec_eval
     has used the default denominator since 2005.
 

@@ -1,8 +1,8 @@
 """Ranks by counting: an item's rank is one plus the number of items that score higher.
 
-The counts add up over the parts of a catalog; therefore, no sort and no scores of all
-items are needed. From the counts of the relevant items, this module derives the results
-of a sort.
+The counts add up over the parts of a catalog: no sort and no scores of all items are
+needed. From the counts of the relevant items, this module derives the results of a
+sort.
 """
 
 from __future__ import annotations

@@ -164,8 +164,8 @@ class DataGain(ItemGain):
 def lowest_score(scores: Array) -> int | float:
     """The score of items that were not retrieved: -inf, or the lowest integer.
 
-    Users may pass -inf. A score equal to the lowest integer is raised by one, so that
-    this number is free.
+    Users may pass -inf. A score equal to the lowest integer is raised by one to free
+    this number.
     """
     dtype = xp.dtype_of(scores)
     return int(np.iinfo(dtype).min) if dtype.kind in "iu" else -float("inf")
@@ -180,7 +180,7 @@ def lowest_relevant(threshold: float, labels: Array) -> np.floating:
     """The lowest number in the labels' dtype that is at least the threshold.
 
     Rounded to the nearest number, the threshold could reach a lower label. It is above
-    0 also where the threshold is denormal, which TensorFlow treats as 0.
+    0 even where the threshold is denormal, which TensorFlow treats as 0.
     """
     # For integers, a float that holds them.
     dtype = np.result_type(xp.dtype_of(labels), np.float16).type

@@ -1,8 +1,8 @@
 """The order of scores of lists that are all in memory; `retrieval/` reads chunks.
 
 Metrics that break ties alike share a sort, and lists are sorted a second time only in a
-batch with NaN. Because all operations are deterministic and plain TensorFlow ops, the
-graph optimizer merges equal rankings within one graph.
+batch with NaN. All operations are deterministic and plain TensorFlow ops, so the graph
+optimizer merges equal rankings within one graph.
 """
 
 from __future__ import annotations
@@ -125,10 +125,10 @@ def _sorts(
 
 
 def _nan_as_number(scores: Array) -> Array:
-    """Scores with NaN replaced by a number below all others.
+    """Scores with NaN replaced with a number below all others.
 
-    That number is the lowest of the dtype. Therefore, lists with NaN treat the lowest
-    number as equal to the second lowest.
+    That number is the lowest of the dtype. Lists with NaN treat it as equal to the
+    second lowest.
     """
     if not xp.is_floating(scores):
         return scores

@@ -31,8 +31,7 @@ Method = TypeVar("Method", bound=Callable[..., Any])
 def cached(method: Method) -> Method:
     """Caches the result of a method for each gain, which many metrics share.
 
-    The key includes the scope, because a branch or a loop of a formula has a separate
-    one.
+    The key includes the scope: a branch or a loop of a formula has a separate one.
     """
 
     @functools.wraps(method)
@@ -56,13 +55,13 @@ class RankedLists:
     `relevant_down_to` and `first_stop`. It may also read `ranked`, `listed`,
     `num_retrieved` and `num_listed`. The other members are internal.
 
-    The number of ranks, D, may be larger than a cutoff. Therefore, sum over ranks with
-    `sum_to_cutoffs`, which stops at each cutoff. For a gain `[B, D, T]`, `expected` has
-    this shape, too.
+    The number of ranks, D, may be larger than a cutoff. Sum over ranks with
+    `sum_to_cutoffs`, which stops at each cutoff. For a gain `[B, D, T]`, `expected`
+    also has this shape.
 
     `ranked` contains the retrieved items by rank. `listed` contains all items with a
     label, in any order; in a catalog, only the relevant items. An item that was not
-    retrieved (its score is -inf) is only in `listed`: it has no rank, and is treated as
+    retrieved (its score is -inf) is only in `listed`: it has no rank and counts as
     missed.
 
     The formula of an `ItemMetric` receives lists of recommended items, without labels.
@@ -70,8 +69,7 @@ class RankedLists:
 
     With ties="expected", `expected`, `first_relevant`, `relevant_down_to` and
     `first_stop` return means over all permutations of tied items, as explained in
-    `ranking/ties.py`. Therefore, a formula that is linear in these results is exact,
-    too:
+    `ranking/ties.py`. A formula that is linear in these results is also exact:
 
     >>> def recall(lists, relevance):
     ...     hits = lists.sum_to_cutoffs(lists.expected(relevance))  # [B, C]
@@ -248,7 +246,7 @@ class RankedLists:
     def first_stop(self, stop: ItemGain) -> Array:
         """Probability that a user stops at each rank, `[B, D]`.
 
-        The user reads from the top, and stops at an item with the probability `stop`.
+        The user reads from the top and stops at an item with the probability `stop`.
         """
         p = xp.where(self.ranked.retrieved, self.at_ranks(stop), 0)
         untied = p * xp.cumulative_prod(1 - p, axis=1, exclusive=True)
@@ -350,7 +348,7 @@ class RankedLists:
         """Weight of each query, float64 `[B]`; 0 for a list of padding.
 
         With one weight w for each item it is sum(w * gain) / sum(gain), or the mean of
-        the weights where all gains are 0, also of items that a weight of 0 masks.
+        the weights where all gains are 0, including items that a weight of 0 masks.
         Otherwise, and without a gain, it is the weight of the query, or 1.
         """
         if gain is not None and self.listed.weights is not None:

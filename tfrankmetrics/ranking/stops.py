@@ -87,8 +87,8 @@ def _item_by_item(
     c(s) is the probability that the user stops at one of s of the n items drawn at
     random. It is computed for all s at once, an item at a time: with the m-th item it
     becomes c(s) * (m - s) / m + (p + c(s - 1) * (1 - p)) * s / m. For items with p = 0,
-    c(s) is 0; therefore, the loop starts after them. `number` is the number of the
-    others, `[B, D]`, and 0 for a group to skip.
+    c(s) is 0, and the loop starts after them. `number` is the number of the others,
+    `[B, D]`, and 0 for a group to skip.
     """
     s = groups.rank_in_group(lists.positions)
     has_one_less, others = s > 1, groups.sizes - number
@@ -147,7 +147,7 @@ def _rank_by_rank(
     It computes one group of each list: the one at the last rank or, if the ranking is
     as deep as the lists, the largest of those that the user may reach. With a mean p of
     the items, a user continues beyond s ranks with a probability of at most
-    (1 - mean p)^s (Maclaurin's inequality); therefore, few ranks may suffice.
+    (1 - mean p)^s (Maclaurin's inequality). Few ranks may suffice.
     """
     if stops.of_last is None:
         sizes = xp.where(is_read, groups.sizes, 0)
@@ -183,12 +183,11 @@ def _stops_in_order(steps: Array, n: Array, p: Array, depth: Array | int) -> Arr
     """The probability of a stop at ranks 1 ... `steps` of n items, `[B, D]`; 0 below.
 
     At rank s each item is unread with the probability v, if the user has not stopped
-    before. The sum of all v is n - s + 1; therefore, the user stops at rank s with the
-    probability sum(p * v) / (n - s + 1). Otherwise, v becomes
-    1 - s * (1 - p) * v / sum((1 - p) * v). This is a recursion of Chen and Liu,
-    "Statistical applications of the Poisson-binomial and conditional Bernoulli
-    distributions", Statistica Sinica 7, 1997. Rounding errors shrink in it as long as s
-    is at most n / 2.
+    before. The sum of all v is n - s + 1, so the user stops at rank s with the
+    probability sum(p * v) / (n - s + 1). Otherwise, v becomes 1 - s * (1 - p) * v /
+    sum((1 - p) * v). This is a recursion of Chen and Liu, "Statistical applications of
+    the Poisson-binomial and conditional Bernoulli distributions", Statistica Sinica 7,
+    1997. Rounding errors shrink in it as long as s is at most n / 2.
 
     Args:
         steps: `[B]`, at most n / 2.

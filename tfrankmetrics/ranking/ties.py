@@ -1,10 +1,10 @@
 """Tied scores: the method and its formulas.
 
 The problem
-    Items with equal scores are unordered; therefore, the value of a metric depends on
-    the order that the sort happens to choose. With ties="expected", the default, every
-    value is the exact mean over all permutations of the tied items, without enumerating
-    them. ties="stable" keeps tied items in the order of the list, and ties="best" and
+    Items with equal scores are unordered, so the value of a metric depends on the order
+    that the sort happens to choose. With ties="expected", the default, every value is
+    the exact mean over all permutations of the tied items, without enumerating them.
+    ties="stable" keeps tied items in the order of the list, and ties="best" and
     ties="worst" sort tied items by their gains.
 
 Groups
@@ -58,8 +58,8 @@ Groups that continue below the last rank
 
 When groups are computed
     Most batches have no tie above a cutoff, and the groups take half of the operations
-    of an update. Therefore, they are computed in an `xp.cond` only if a batch has ties,
-    and so is each function below that reads them: `TiesOfBatch`.
+    of an update. An `xp.cond` computes them only if a batch has ties, and so it does
+    for each function below that reads them: `TiesOfBatch`.
 
 The method comes from McSherry and Najork, "Computing Information Retrieval Performance
 Measures Efficiently in the Presence of Tied Scores", ECIR 2008. They derive the
@@ -254,8 +254,8 @@ def group_sums(
     n, is_last = groups.sizes, groups.is_last
     if gains.ndim == 3:
         n, is_last = n[..., xp.newaxis], is_last[..., xp.newaxis]
-    # A group of one item uses the gain of this item, because a difference of sums would
-    # contain rounding errors. Therefore, ties in one list do not change other lists.
+    # A group of one item uses the gain of this item. A difference of sums would contain
+    # rounding errors, and ties in one list would change other lists.
     sums = xp.where(n > 1, sums, gains)
     if groups.last_items is not None:
         last = sum_of(groups.last_items)[:, xp.newaxis]

@@ -93,7 +93,7 @@ class Request:
 
     @functools.cached_property
     def label_rules(self) -> LabelRules:
-        """What the metrics make of labels."""
+        """How the metrics read labels."""
         return label_rules(self.measures)
 
     def with_measures(self, named: Mapping[str, Measure]) -> Request:

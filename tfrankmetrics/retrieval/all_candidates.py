@@ -4,8 +4,8 @@ The rank of a relevant item is one plus the number of candidates with a higher s
 This number, like the number of ties, adds up over chunks of the candidates. For
 example, the limit of a relevant item is its score, 0.5, and the candidates score 0.9,
 0.5 (the item itself), 0.5 and 0.7, of which the last one is excluded. One is above the
-limit, and two are tied with it. Therefore, the rank is 2 or 3. The excluded candidate
-gets the lowest score, which means that it was not retrieved.
+limit and two are tied with it: the rank is 2 or 3. The excluded candidate gets the
+lowest score, which means that it was not retrieved.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def rank_all(
 
     Also returns those with the highest scores, down to a depth if there is one.
     """
-    # Queries with more relevant items first, so that those of a block are similar.
+    # Queries with more relevant items first: those of a block are similar.
     by_number = np.argsort(-relevant.is_ranked.sum(axis=1), kind="stable")
     blocks = []
     for start in range(0, len(by_number), batch_size):

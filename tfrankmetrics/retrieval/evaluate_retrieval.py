@@ -98,7 +98,7 @@ def evaluate_retrieval(
 
     All candidates are scored, a chunk at a time, and no scores `[B, V]` are stored. The
     rank of a relevant item is one plus the number of candidates with a higher score,
-    which adds up over the chunks. Therefore, ranks and ties are exact.
+    which adds up over the chunks. Ranks and ties are exact.
 
     Args:
         queries: Embeddings `[B, d]`, as an array or a `tf.data.Dataset` of batches.

@@ -110,8 +110,8 @@ class HighestCandidates:
             needed = exact(rows, columns)
         self._new.append(Highest(rows, start + columns, needed))
         self._num_new += len(rows)
-        # At least as many are new as were kept, so that all sorts together sort each
-        # candidate about twice.
+        # At least as many are new as were kept: all sorts together sort each candidate
+        # about twice.
         if self._num_new > len(self._kept.rows):
             self._merge()
 

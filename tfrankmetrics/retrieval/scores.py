@@ -2,7 +2,7 @@
 
 Equal vectors must have equal scores, or copies of a candidate would not be tied.
 However, the order in which a matrix product adds up its terms depends on the sizes of
-the matrices and on the processor, so that the last bits of two equal sums may differ.
+the matrices and on the processor. The last bits of two equal sums may differ.
 
 Vectors of float16, bfloat16 and float32
     are multiplied in float64, and each product is rounded once to float32. Two sums of
@@ -48,7 +48,7 @@ from tfrankmetrics.retrieval.candidates import Candidates, Chunk, Pairs
 
 # In bfloat16, two scores of the same pair can differ by some percent.
 MOST_ROUNDING = 0.1
-TERMS_AT_A_TIME = 2**17  # of pairs of vectors, so that they fit into the cache
+TERMS_AT_A_TIME = 2**17  # of pairs of vectors, which fit into the cache
 RELEVANT_AT_A_TIME = 2**12  # by a function of the user
 # Up to this many limits are compared with all scores; more take a sort and a search. A
 # sort of a row takes as long as its comparisons with 8 to 33 limits, by the processor.
@@ -132,9 +132,9 @@ class DotProducts:
 class ScoreFunction:
     """Scores that a function of the user computes from some queries and candidates.
 
-    It receives a multiple of some number of rows, of which the last ones may be copies,
-    because libraries then compute each row in the same way. There are never as many
-    queries as candidates, so that a transposed result is detected.
+    It receives a multiple of some number of rows, of which the last ones may be copies:
+    libraries then compute each row in the same way. There are never as many queries as
+    candidates, which reveals a transposed result.
     """
 
     def __init__(self, function: Callable[[Any, Any], Any]) -> None:
@@ -196,8 +196,8 @@ class ScoreFunction:
 
         A score may differ from the one before by rounding. Where large terms cancel, as
         in the distance of an item from itself, this is a large part of the score.
-        Therefore, if the difference is large, the candidate is scored again among
-        copies of itself. The score then changes if the function also reads other rows.
+        If the difference is large, the candidate is scored again among copies of
+        itself. The score then changes if the function also reads other rows.
         """
         scores, before = (
             np.nan_to_num(each.astype(np.float64), posinf=0, neginf=0)

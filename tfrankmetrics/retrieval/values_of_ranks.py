@@ -121,8 +121,7 @@ def _some_ranks(
     one more item: 1, 2, 5, 9, 10. Short rows are padded with the rank
     `num_candidates` + 1, which has no item.
     """
-    # A group of ties starts below `above` candidates, so that its first rank is one
-    # more.
+    # A group of ties starts below `above` candidates: its first rank is one more.
     above = np.where(retrieved, counts.above, num_candidates)
     order = np.argsort(above, axis=1, kind="stable")
     starts, tied, is_group = (

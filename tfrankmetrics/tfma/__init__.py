@@ -56,8 +56,8 @@ class RankMetrics(metric_types.Metric):
     >>> metric.name
     'ndcg@10(gain=linear)'
 
-    TFMA drops one of two metrics with the same key. Therefore, a key is the canonical
-    name, with every option that differs from its default, wherever it was passed.
+    TFMA drops one of two metrics with the same key. A key is the canonical name with
+    every option that differs from its default, wherever it was passed.
 
     Args:
         metrics: Names such as `"ndcg@10"` or `"nDCG(dcg='log2')@10"`, as

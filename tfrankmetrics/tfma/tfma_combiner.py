@@ -60,7 +60,7 @@ class _Query(NamedTuple):
 
 
 class TfmaCombiner(Combiner, beam.CombineFn):
-    """Adds up queries. TFMA passes one element for each query, and adds up slices."""
+    """Adds up queries. TFMA passes one element for each query and adds up slices."""
 
     def __init__(
         self,
@@ -88,8 +88,8 @@ class TfmaCombiner(Combiner, beam.CombineFn):
     ) -> WorkerState:
         """Adds one query, unless one before it had an error.
 
-        TFMA would print the whole query before an error that is raised here. Therefore,
-        it is raised at the end.
+        TFMA would print the whole query before an error that is raised here. It is
+        raised at the end.
         """
         if not accumulator.mistake:
             try:
@@ -213,7 +213,7 @@ class TfmaCombiner(Combiner, beam.CombineFn):
         # A list is longer than one item also if the others are padding.
         facts |= Facts.of_lengths(np.array([*map(len, labels)]))
         accumulator.facts += facts
-        # TFMA makes a combiner for each slice, so that there is one slice here.
+        # TFMA makes a combiner for each slice: there is one slice here.
         slices = [()] * len(labels)
         return Evaluated(None, slices, *(each.numpy() for each in numbers))
 
