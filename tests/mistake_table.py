@@ -129,14 +129,14 @@ CASES = (
     ),
     Case(
         "useless_threshold",
-        "labels other than 1, .* so that each item is relevant",
+        "labels other than 1, .* so each item is relevant",
         data=Data(STARS),
         valid=Data(np.where(STARS == 1, 0, STARS)),
         where=EVERYWHERE,
     ),
     Case(
         "useless_threshold",
-        "all of which are below 1, so that no item is relevant",
+        "all of which are below 1, so no item is relevant",
         data=Data(SCORES, np.round(SCORES[::-1], 2)),
         valid=Data(np.round(1.4 * SCORES, 1), SCORES[::-1]),
         where=EVERYWHERE,

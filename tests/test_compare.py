@@ -992,7 +992,7 @@ ERRORS = [
     (ONE, {"unpaired": "skip"}, "Received: unpaired='skip'"),
     (ONE, {"resamples": 0}, "an int of at least 1"),
     (ONE, {"seed": -1}, "an int of at least 0"),
-    (ONE, {"by": "language"}, "Pass by='language' to evaluate, evaluate_rows or evaluate_run, too."),
+    (ONE, {"by": "language"}, "Also pass by='language' to evaluate, evaluate_rows or evaluate_run."),
     (ONE, {"by": ["a", "b"]}, "2 values of 'slice' for 1 queries"),
 ]  # fmt: skip
 

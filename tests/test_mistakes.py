@@ -449,7 +449,7 @@ def test_a_threshold_between_two_floats_is_that_of_the_metric(where):
 
     assert np.float64(np.float32(0.7)) < 0.7
     (message,) = messages_of(lambda: evaluate(0.7, 0.7))
-    assert "below 0.7, so that no item is relevant" in message
+    assert "below 0.7, so no item is relevant" in message
     with warnings.catch_warnings():
         warnings.simplefilter("error")  # also NumPy's of an overflow
         evaluate(1.0, 1e39)

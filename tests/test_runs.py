@@ -563,7 +563,7 @@ def test_lists_of_arrow_are_lists_of_ids():
 def test_grades_without_irrelevant_items_may_have_a_few_unjudged_ones():
     stars = {q: {i: 1 + (q + i) % 5 for i in range(8)} for q in range(10)}
     run = {q: {i: 0.1 * i for i in range(9 if q == 0 else 8)} for q in range(10)}
-    with pytest.warns(trm.RankingWarning, match="so that each item is relevant"):
+    with pytest.warns(trm.RankingWarning, match="so each item is relevant"):
         trm.evaluate_run(stars, run, ["mrr"])
     others = {q: {i: 0.1 * i for i in range(9)} for q in range(10)}
     assert messages_of(lambda: trm.evaluate_run(stars, others, ["mrr"])) == []

@@ -22,16 +22,15 @@ from tfrankmetrics.conventions import CONVENTIONS, IN_ORDER_OF_TREC_EVAL
 from tfrankmetrics.printed import print_text
 
 DESCRIPTION = """\
-Computes ranking metrics of runs (predictions) by qrels (relevance judgments). With one
-run it prints lines like those of trec_eval, and with several runs it compares them.
-Instead of qrels and a run, one table may hold both labels and scores.
+Computes ranking metrics from qrels (relevance judgments) and runs (predictions). With
+one run it prints lines like those of trec_eval; with several runs it compares them. You
+can also pass one table with both labels and scores.
 """
 EPILOG = """\
 Files are in the formats of TREC. Files that end in .csv, .tsv or .parquet, and folders
 of Parquet files, are tables with named columns, which pandas reads (Parquet with
-pyarrow); a .tsv file without names is in a format of TREC. Files that end in .json are
-dicts of dicts. Text files may be compressed (.gz, .bz2 or .xz), as in
-run.txt.gz and run.csv.gz.
+pyarrow). A .tsv file without names is in a format of TREC. Files that end in .json are
+dicts of dicts. Text files may be compressed (.gz, .bz2 or .xz): run.txt.gz.
 """
 _HELP = {
     "qrels": "the file of the judgments, or one table with labels and scores",
@@ -50,17 +49,16 @@ _HELP = {
     "unpaired": "queries that occur in only some of the runs",
     "gain": "the gain of NDCG and DCG: exponential, linear, or that of each grade, as "
     "in 0,1,3 or '{0: 0, 1: 0.1, 3: 1}'",
-    "num_items": "the number of items in the catalog, as of coverage and gini",
-    "popularity": "the popularity of each item, as of novelty: a file of lines with an "
+    "num_items": "the number of items in the catalog, for coverage and gini",
+    "popularity": "the popularity of each item, for novelty: a file of lines with an "
     "item and a number, or a table of both columns",
-    "pairs": "compare all pairs of runs, or the first run with each other one, which "
-    "is fewer comparisons to adjust p-values for",
+    "pairs": "compare all pairs of runs, or only the first run with each other one",
     "worst": "print the worst N queries of each run in the first metric",
     "explain": "print how the first metric is computed for this query of each run",
     "gate": "exit with the status 1 unless every other run passes in the first metric: "
     "its loss against the first run is below the margin (not_worse), or it is better",
-    "sql": "print a statement of SQL instead: qrels and run name tables of a database",
-    "format": "json and csv contain all digits; of a comparison, csv contains the "
+    "sql": "print a SQL statement instead: qrels and run name tables of a database",
+    "format": "json and csv contain all digits; csv of a comparison contains the "
     "differences",
 }
 _COLUMNS = dict(query="query_id", item="item_id", label="label", score="score")
@@ -75,7 +73,7 @@ _DIALECTS = ["duckdb", "spark", "bigquery", "snowflake", "postgres"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command, and returns its exit status.
+    """Runs the command and returns its exit status.
 
     It is 0, or 1 if a run does not pass a gate, or 2 for an error, as argparse exits
     for a wrong flag. It is known before the result is printed: `... | head` does not
@@ -142,7 +140,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--unpaired", **unpaired, help=_HELP["unpaired"])
     add("--gate", choices=["not_worse", "better"], help=_HELP["gate"])
     add("--margin", type=float, help="the margin of --gate")
-    add("--in-slices", action="store_true", help="apply --gate to each slice, too")
+    add("--in-slices", action="store_true", help="also apply --gate to each slice")
     add("--sql", choices=_DIALECTS, help=_HELP["sql"])
     formats = ["text", "json", "csv", "markdown", "latex"]
     add("--format", choices=formats, default="text", help=_HELP["format"])

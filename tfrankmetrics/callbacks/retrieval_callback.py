@@ -110,7 +110,7 @@ class EvaluateRetrieval(Evaluation):
             raise ValueError(
                 "EvaluateRetrieval needs the parts of the model that score: "
                 "`query_tower`, `candidate_tower` or `score`. Received: none of them, "
-                "so that no value would change. Pass query_tower=model.query_tower."
+                "so no value would change. Pass query_tower=model.query_tower."
             )
         self._data = CandidateData(
             queries=queries,

@@ -285,8 +285,8 @@ def _slice_columns(by: Any, values: Mapping, first: Model) -> dict[str, Ids]:
     elif isinstance(by, str):
         raise ValueError(
             "`by` must be a column, or the name of slices in the first model's values. "
-            f"Received: {by!r}. Pass by={by!r} to evaluate, evaluate_rows or "
-            "evaluate_run, too."
+            f"Received: {by!r}. Also pass by={by!r} to evaluate, evaluate_rows "
+            "or evaluate_run."
         )
     else:
         columns = columns_of_slices(by)

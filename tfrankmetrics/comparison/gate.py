@@ -127,7 +127,7 @@ def check_policy(
     if margin >= high - low:
         raise ValueError(
             f"`margin` must be below {high - low:g}: the values of {metric!r} are from "
-            f"{low:g} to {high:g}, so that no model could fail. Received: {margin:g}."
+            f"{low:g} to {high:g}, so no model could fail. Received: {margin:g}."
         )
 
 

@@ -213,7 +213,7 @@ def _forget_wrong_ranges(models: Sequence[Model]) -> None:
             warn(
                 f"The values of {models[0].metrics[column]!r} should be "
                 f"{low[column]:g} to {high[column]:g}. Received: {bad:g} for "
-                f"{model.name!r}, so that intervals do not use this range. Divide "
+                f"{model.name!r}, so intervals do not use this range. Divide "
                 "percentages by 100, or use a different name."
             )
             models[0].ranges[:, column] = -np.inf, np.inf
@@ -233,7 +233,7 @@ def _warn_without_weights(values: Mapping, metrics: Sequence[str]) -> None:
         if micro:
             warn(
                 f"The mean of {listed(micro)} requires query weights. Received: values "
-                f"without weights for {name!r}, so that all queries are weighted "
+                f"without weights for {name!r}, so all queries are weighted "
                 "equally. Pass the object that evaluate(..., per_query=True) returned, "
                 "not a copy of it."
             )

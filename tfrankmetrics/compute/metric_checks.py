@@ -76,8 +76,8 @@ def _compare_with_numpy(declaration: Declaration, library: Library) -> None:
         if library == "tensorflow":
             return
         raise TypeError(
-            f"The formula of `{declaration.name}` must use `lists.xp`, so that "
-            f"{library} can compute it. Received: a formula that only TensorFlow "
+            f"The formula of `{declaration.name}` must use `lists.xp` to run "
+            f"on {library}. Received: a formula that only TensorFlow "
             "computes, and Keras with another backend."
         )
     values_of = _values_of_items if declaration.reads_items else _values_of_batch

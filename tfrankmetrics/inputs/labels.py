@@ -87,8 +87,9 @@ class LabelLists(Lists):
             if np.all(are_grades(self.scores)):
                 hint = " If they are scores, pass them after the labels."
             raise ValueError(
-                f"{LABEL_RULE} Mark items without a label as padding, by a label below "
-                f"0 or a mask. Received: {first_value(invalid, self.labels)}.{hint}"
+                f"{LABEL_RULE} Mark items without a label as padding, with a label "
+                "below 0 or a mask. Received: "
+                f"{first_value(invalid, self.labels)}.{hint}"
             )
         require_valid_weights(self.item_weights)
         if self.item_ids is not None:
@@ -121,7 +122,7 @@ class LabelLists(Lists):
         if reads_judgments and self.judged is None:
             warn(
                 "`judged` requires a mask, which distinguishes unjudged items (labels "
-                "below 0) from padding. Received: no mask, so that such items are "
+                "below 0) from padding. Received: no mask, so such items are "
                 "padding, and all others are treated as judged. Pass a mask, or use "
                 "evaluate_rows or evaluate_run."
             )

@@ -304,14 +304,14 @@ def useless_threshold(facts: Facts, asked: Asked) -> Iterator[str]:
         if number == facts[reached(1)] == 0 < facts["above 0"]:
             yield (
                 f"{rule} Received{asked.where}: labels above 0, all of which are below "
-                f"{min(1, threshold):g}, so that no item is relevant. {remedy}"
+                f"{min(1, threshold):g}, so no item is relevant. {remedy}"
             )
         # Implicit feedback has only labels of 1, which is no mistake.
         is_all = number == facts["labels"] > facts["ones"]
         if is_all and not asked.may_be_all:
             yield (
                 f"{rule} Received{asked.where}: labels other than 1, all of which "
-                f"reach the threshold, so that each item is relevant. {remedy}"
+                f"reach the threshold, so each item is relevant. {remedy}"
             )
 
 
@@ -416,8 +416,8 @@ def _signed_labels(facts: Facts, remedy: str) -> str | None:
         return None
     return (
         "Labels must not be only -1 and 1, since a label below 0 marks padding: "
-        "nothing but relevant items would be left. Received: only labels that are 1 or "
-        "below 0. If -1 means not relevant, pass labels > 0. If it marks padding, "
+        "only relevant items would be left. Received: only labels that are 1 or below "
+        "0. If -1 means not relevant, pass labels > 0. If it marks padding, "
         f"{remedy}."
     )
 

@@ -91,7 +91,7 @@ def dense_weights(sample_weight: Any, *, library: Library) -> Array:
     if given.row_lengths is not None:
         raise ValueError(
             "`sample_weight` must have rows of equal length, unless the labels are "
-            f"ragged, too. Received: rows of {given.row_lengths} weights."
+            f"also ragged. Received: rows of {given.row_lengths} weights."
         )
     return given.array
 

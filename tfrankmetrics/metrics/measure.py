@@ -366,7 +366,7 @@ def require_values_by_query(named: Mapping[str, Measure]) -> None:
                 f"{name!r} is one value over all queries, without a value per query. "
                 "Received: this metric where per-query values are required, as in "
                 "`compare` and in TensorFlow Model Analysis. Omit this metric, or "
-                "compute it by a function without `per_query`."
+                "compute it with a function without `per_query`."
             )
 
 

@@ -156,7 +156,7 @@ def _refuse_query_key(data: InputFormat, query_key: str | None) -> None:
     """Raises ValueError for a query key where each example is a whole query."""
     if query_key and data.inputs != "labels":
         raise ValueError(
-            f"With {data}, each example contains a whole query, so that a `query_key` "
+            f"With {data}, each example contains a whole query. A `query_key` "
             f"is meaningless. Received: query_key={query_key!r}. Omit it."
         )
 
@@ -283,8 +283,8 @@ def _added_to_config(
             raise ValueError(
                 "A metric must have one `query_key` in a configuration. Received: "
                 f"{listed(taken)} with the query keys {spec.query_key!r} and "
-                f"{ours.query_key!r}. Evaluate the second one by a configuration of "
-                "its own."
+                f"{ours.query_key!r}. Evaluate the second one with a separate "
+                "configuration."
             )
     result.slicing_specs.extend(
         each for each in new.slicing_specs if each not in config.slicing_specs

@@ -43,8 +43,8 @@ def read_saved(
         json.dumps([metrics, options])
     except TypeError:
         raise ValueError(
-            "TFMA stores metrics and their options as JSON; therefore, they must be "
-            "strings, numbers, booleans or None: no metric objects, and no functions. "
+            "TFMA stores metrics and their options as JSON. They must be strings, "
+            "numbers, booleans or None: no metric objects and no functions. "
             f"Received: {metrics!r} with {options!r}."
         ) from None
     for module in [modules] if isinstance(modules, str) else modules:
