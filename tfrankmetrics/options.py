@@ -12,7 +12,7 @@ To add an option:
 2.  Use it as a keyword of a formula or as a field of a gain, declare it as a field of
     the class, and describe it with its default in the docstring of the class. With
     ties="expected" the value must stay exact: a power of the value is not. A metric
-    that shares the formula needs the option, too, or a formula of its own.
+    that shares the formula also needs the option, or its own formula.
 3.  Write its definition in `tests/oracle.py`, as a keyword of the metric's function:
     its `**_` ignores others. The tests cover every choice of a `Literal`, and two
     values of a number.
@@ -184,9 +184,9 @@ ConventionName = Literal[
 class Options(TypedDict, total=False):
     """Options of metrics that are passed by name, as in `evaluate(..., gain="linear")`.
 
-    Each option applies to every metric that supports it, and must apply to at least
-    one. Metric objects in the same list keep their options. If an option is not passed,
-    a metric uses the value of the `convention`, if there is one, and otherwise its
+    Each option applies to every metric that supports it. It must apply to at least one.
+    Metric objects in the same list keep their options. If an option is not passed, a
+    metric uses the value of the `convention`, if there is one, and otherwise its
     default.
 
     A name may contain options as well, as in `"ndcg@10(gain=linear)"`. They take
@@ -229,10 +229,10 @@ class Options(TypedDict, total=False):
             the tied items), "stable" (in the order of the list), "best" (the
             highest gain first) or "worst" (the lowest gain first), both without weights
             per item.
-        empty: The value of a list without relevant items, in which all gains are 0:
-            "zero", "one" (only metrics whose best value is 1), or "skip", which
-            excludes the list from the mean. Lists that consist entirely of padding are
-            always excluded.
+        empty: What a list without relevant items (all gains are 0) scores: "zero",
+            "one" (only metrics whose best value is 1), or "skip", which excludes the
+            list from the mean. Lists that consist entirely of padding are always
+            excluded.
         zero_weight: The meaning of a weight of 0 for an item: "keep" (the item keeps
             its rank but has no gain) or "mask" (the item is masked, as in TF-Ranking
             and keras-rs). In both, the weight of a list without relevant items is the

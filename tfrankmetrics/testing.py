@@ -15,7 +15,7 @@ def check_metric(metric: type[Any]) -> None:
 
     A broken formula would otherwise fail during training, and a formula that includes
     padding, or is not exact under ties, would return plausible values. Call it in the
-    tests of your metric. The first use of a metric calls it, too.
+    tests of your metric. The first use of a metric also calls it.
 
     It computes with NumPy and, if they are imported, with TensorFlow, JAX and PyTorch.
 

@@ -8,8 +8,8 @@ XLA sorts integers several times faster than floats or pairs of a number and its
 position. 32-bit numbers and their positions are sorted as 64-bit integers.
 
 Some operations, such as `argmax`, make their instructions only when the step is
-compiled, outside of `exact()`, and fail; the tests find them. The result of a branch or
-a loop is unknown outside of it: see `graphs.new_scope`.
+compiled, outside of `exact()`. They fail, and the tests find them. The result of a
+branch or a loop is unknown outside of it: see `graphs.new_scope`.
 """
 
 from __future__ import annotations

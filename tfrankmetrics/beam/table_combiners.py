@@ -127,7 +127,7 @@ class TableCombiner(Combiner, beam.CombineFn):
         raise NotImplementedError
 
     def _report_mistakes(self, accumulator: WorkerState) -> None:
-        """Raises errors, and warns, for mistakes that only all data together show."""
+        """Raises errors and warns for mistakes that only all data together show."""
         raise NotImplementedError
 
     def _row(self, key: tuple, sums: np.ndarray, is_whole: bool) -> dict[str, Any]:

@@ -42,9 +42,9 @@ class EvaluateLists(Evaluation):
     """Evaluates a listwise model during training, with all formats of `evaluate`.
 
     Metrics in `compile` are cheaper, since they see the batches of the validation
-    anyway. In contrast, this callback supports slices, masks and string ids, and
-    evaluates separate data. It adds its values to the logs, for the callbacks that
-    come after it in `callbacks`: those before it do not see them.
+    anyway. This callback supports slices, masks and string ids and evaluates separate
+    data. It adds its values to the logs, for the callbacks that come after it in
+    `callbacks`: those before it do not see them.
 
     >>> import numpy as np
     >>> import tensorflow as tf

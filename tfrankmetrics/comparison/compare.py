@@ -95,8 +95,8 @@ def compare(
             precision the judge adds (prediction-powered inference).
         by: A slice for each query: a dict `{query: slice}`, or a column or a dict of
             columns in the order of the first model. Or the keys of slice columns in the
-            first model's values, which were computed with `by`. The models are compared
-            in each slice, too.
+            first model's values, which were computed with `by`. The models are also
+            compared in each slice.
         test: "randomization" (the default) randomly swaps the models within queries.
             "t" is the paired t-test. "bootstrap" draws queries with replacement.
             "wilcoxon" is the signed-rank test, with equal queries by Pratt's rule. With

@@ -1,7 +1,7 @@
 """How workers add up queries: the part that Beam and TensorFlow Model Analysis share.
 
 Apache Beam calls the five methods of a combiner, and its state an accumulator. Each
-worker collects queries, computes their metrics in batches, and sends only sums to other
+worker collects queries, computes their metrics in batches and sends only sums to other
 workers. The sums are exact: their order changes no bit of a mean.
 """
 

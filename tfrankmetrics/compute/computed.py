@@ -28,7 +28,7 @@ Part = tuple[Mapping[str, Measure], Lists, np.ndarray]
 class Computed:
     """The metrics of queries that come in parts.
 
-    Every array function makes one, and adds its data part by part.
+    Every array function makes one and adds its data part by part.
 
     Args:
         named: The metrics, with numbers of items.

@@ -1,4 +1,4 @@
-"""The exposure of items, and checks of the data about them.
+"""The exposure of items and checks of the data about them.
 
 The value of a metric over all queries follows from the exposure of each item, which
 adds up over queries. The formulas are in `metrics/`, and what is recommended in

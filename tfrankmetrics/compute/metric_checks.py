@@ -209,7 +209,7 @@ def _errors_of_other_lists(
 ) -> Iterator[str]:
     """Adds padding, a second list and a cutoff at the end, which change no value.
 
-    Lists without relevant items must have values, too.
+    Lists without relevant items must also have values.
     """
     with_padding = np.array([[*LABELS, -1, -1]], np.float32)
     padded = values(with_padding, [[*SCORES, 5.0, 0.0]])

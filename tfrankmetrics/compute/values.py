@@ -64,7 +64,7 @@ def ranked_for(
     """Each measure without its cutoff, and the lists that it ranks, at all cutoffs.
 
     A formula returns the values at all cutoffs. It runs once for each metric.
-    Measures that break ties, and leave items out, alike share ranked lists.
+    Measures that break ties and leave items out alike share ranked lists.
     """
     ranked_alike = collections.defaultdict(list)
     for measure in measures:

@@ -88,8 +88,8 @@ def evaluate(
             labels' shape (one per item).
         lower_is_better: If True, the lowest score ranks first, as for distances and for
             ranks. A score of +inf then means that an item was not retrieved.
-        by: A slice for each query, such as its language, `[B]`. Returns the metrics of
-            each slice, too. Or a dict of columns, each `[B]`, whose combinations are
+        by: A slice for each query, such as its language, `[B]`. Also returns the metrics
+            of each slice. Or a dict of columns, each `[B]`, whose combinations are
             the slices.
         per_query: If True, returns the value of each query instead of the mean. With
             average="micro", the default of ARP and OPA, the mean is weighted.
@@ -274,6 +274,6 @@ class ListData:
         lists.warn_of_mistakes(y_true, reads_judgments, self._is_whole)
 
     def _report(self, facts: Facts, remedy: str) -> None:
-        """Raises ValueError for signed labels, and warns of other mistakes."""
+        """Raises ValueError for signed labels and warns of other mistakes."""
         refuse_signed_labels(facts, remedy)
         warn_of(facts, Asked(self.request.label_rules))

@@ -254,7 +254,7 @@ class RunData(NamedTuple):
     ) -> Iterator[tuple[dict[str, Measure], RowData]]:
         """The metrics that read the same rows, and these rows.
 
-        Those of trec_eval have an order of their own, and leave that of others alone.
+        Those of trec_eval have their own order and leave that of others alone.
         """
         joined, drop = self.joined, self.policies.unjudged == "drop"
         flags = [measure.is_trec_eval for measure in named.values()]
@@ -389,7 +389,7 @@ def without_value_if_missing(named: Mapping[str, Measure]) -> list[str]:
 def check_facts(
     facts: Facts, rules: LabelRules, counts: RunCounts, policies: Policies
 ) -> None:
-    """Warns of mistakes, and raises ValueError for labels that are only -1 and 1."""
+    """Warns of mistakes and raises ValueError for labels that are only -1 and 1."""
     facts += {"retrieved": counts.retrieved, "unjudged": counts.unjudged}
     are_dropped = policies.unjudged == "drop"
     # If a tenth of the predictions were not judged, perhaps all judgments are positive.

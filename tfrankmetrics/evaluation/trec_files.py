@@ -136,7 +136,7 @@ def _read_trec_file(path: str | os.PathLike, layout: Layout) -> FileColumns:
 def _read_if_clean(path: str | os.PathLike, layout: Layout) -> FileColumns | None:
     """The columns of a large file by pyarrow, if one character splits it into fields.
 
-    `_read_lines` reads all other files, and states what is wrong with them.
+    `_read_lines` reads all other files and states what is wrong with them.
     """
     is_large = os.path.exists(path) and os.path.getsize(path) >= LARGE
     if not is_large or importlib.util.find_spec("pyarrow") is None:

@@ -1,6 +1,6 @@
 """`explain` and its like: how the value of one query is computed, rank by rank.
 
-Each function reads and checks the data as the function that evaluates them, and passes
+Each function reads and checks the data as the function that evaluates them and passes
 the list of the query to `Explanation`, which computes the value.
 """
 

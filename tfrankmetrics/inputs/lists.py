@@ -26,8 +26,8 @@ class Lists:
     """Checked lists of some queries, the base of those of each input format.
 
     The first axis of every array is the query: a slice of all arrays is a slice of the
-    queries. A subclass implements `rank` and `has_valid_values`, and overrides what
-    else differs.
+    queries. A subclass implements `rank` and `has_valid_values` and overrides what else
+    differs.
     """
 
     query_weights: Array | None = None  # [B] float64

@@ -45,8 +45,8 @@ def prediction_of(model: Any) -> Callable[[Any], Any]:
     """A function from a batch to the outputs of `predict`, with their masks.
 
     With TensorFlow it calls the model's `predict_step`, which users may override. It
-    does not call `predict_on_batch`, which repeats the lists on replicas in Keras 3,
-    and fails with steps_per_execution in Keras 2.
+    does not call `predict_on_batch`, which repeats the lists on replicas in Keras 3 and
+    fails with steps_per_execution in Keras 2.
     """
     if library_of_metrics() != "tensorflow":
         return inference_of(model)

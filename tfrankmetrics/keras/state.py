@@ -129,7 +129,7 @@ class StatefulMetric(KerasMetric):
     def _add(
         self, library: Library, y_true: Any, y_pred: Any, sample_weight: Any
     ) -> None:
-        """Reads a batch, and adds its sums and its facts to the state."""
+        """Reads a batch and adds its sums and its facts to the state."""
         lists: Any = once_per_graph(
             type(self._input_format).read,
             self._input_format,

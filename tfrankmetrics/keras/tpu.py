@@ -1,6 +1,6 @@
 """What JAX computes in a program for a TPU, which has no numbers of 64 bits.
 
-A TPU imitates them, and takes minutes to compile what a CPU compiles in a second. JAX
+A TPU imitates them and takes minutes to compile what a CPU compiles in a second. JAX
 traces a step before it knows for which devices. It traces an update in 64 bits, and
 once more in 32 bits only when it lowers the step for a TPU, where nothing reads the
 first results. `jax.lax.platform_dependent` would always trace both.

@@ -339,10 +339,10 @@ class TopKMetric(SingleMetric):
             the tied items), "stable" (in the order of the list), "best" (the
             highest gain first) or "worst" (the lowest gain first), both without weights
             per item. Default "expected".
-        empty: The value of a list without relevant items, in which all gains are 0:
-            "zero", "one" (only metrics whose best value is 1), or "skip", which
-            excludes the list from the mean. Lists that consist entirely of padding are
-            always excluded. Default "zero".
+        empty: What a list without relevant items (all gains are 0) scores: "zero",
+            "one" (only metrics whose best value is 1), or "skip", which excludes the
+            list from the mean. Lists that consist entirely of padding are always
+            excluded. Default "zero".
         zero_weight: The meaning of a weight of 0 for an item: "keep" (the item keeps
             its rank but has no gain) or "mask" (the item is masked, as in TF-Ranking
             and keras-rs). In both, the weight of a list without relevant items is the

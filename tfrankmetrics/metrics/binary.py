@@ -357,7 +357,7 @@ class CompletenessAtK(TopKMetric):
 
     C@k = 1 if all relevant items are at ranks 1..k, otherwise 0
 
-    The value of a query is 0 or 1, or between them if tied items straddle the cutoff:
+    A query scores 0 or 1, or between them if tied items straddle the cutoff:
     of t tied items, h of them relevant, s fit above the cutoff, and all h are among
     these with the probability C(t - h, s - h) / C(t, s). With more than k relevant
     items the value is 0. Source: Qu et al., "Towards completeness-oriented tool
@@ -398,7 +398,7 @@ class HitRateAtK(TopKMetric):
 
     HR@k = 1 if any of the items at ranks 1..k is relevant, otherwise 0
 
-    The value of a query is 0 or 1, or between them if tied items straddle the cutoff.
+    A query scores 0 or 1, or between them if tied items straddle the cutoff.
     Without k it is 1 for every list with a relevant item.
 
     >>> hit_rate = HitRateAtK(k=2)

@@ -1,4 +1,4 @@
-"""The gains of items in each kind of metric, and calls of users' functions.
+"""The gains of items in each kind of metric and calls of users' functions.
 
 A gain is a function of `Items` that returns float64, and 0 for padding. Its fields are
 options of the metrics that use it.

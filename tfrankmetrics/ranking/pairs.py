@@ -63,7 +63,7 @@ def _inversions(positions: Array) -> Array:
 
     Sorts the items by the bits of their `positions` `[B, D]`, each row a permutation of
     0 ... D-1, from the highest bit: two items are separated where their bits first
-    differ, and are an inversion if the earlier one has the 1. This takes log2(D) steps
+    differ; they are an inversion if the earlier one has the 1. This takes log2(D) steps
     of size D.
     """
     size = xp.shape(positions)[1]

@@ -50,7 +50,7 @@ def cached(method: Method) -> Method:
 class RankedLists:
     """Lists ranked by score down to the deepest cutoff, which formulas read.
 
-    A formula reads `k`, `cutoffs` and `ranks`, and calls `expected`, `sum_to_cutoffs`,
+    A formula reads `k`, `cutoffs` and `ranks` and calls `expected`, `sum_to_cutoffs`,
     `at_cutoffs`, `running_sums`, `total`, `ideal`, `weighted`, `first_relevant`,
     `relevant_down_to` and `first_stop`. It may also read `ranked`, `listed`,
     `num_retrieved` and `num_listed`. The other members are internal.

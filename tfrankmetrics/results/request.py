@@ -55,7 +55,7 @@ from tfrankmetrics.rules import check_option, listed
 class Request:
     """Metrics of data in some format, and the form of the result.
 
-    Every function that takes metrics makes one, and ends with its `result`.
+    Every function that takes metrics makes one and ends with its `result`.
     """
 
     named: Mapping[str, Measure]

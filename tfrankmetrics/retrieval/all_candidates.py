@@ -256,7 +256,7 @@ class Block:
 
 
 def counts_above(scores: Array, limits: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """How many scores of each row are above each limit `[B, M]`, and not below it."""
+    """How many scores of each row are above each limit `[B, M]` and not below it."""
     number, library = limits.shape[1], xp.library_of(scores)
     if number <= MOST_COMPARED:
         limits = xp.in_library(library, limits, like=scores)

@@ -106,7 +106,7 @@ def evaluate_retrieval(
             array, or a dict of arrays.
         candidates: Embeddings `[V, d]`, or other inputs with V rows. A
             `tf.data.Dataset` of batches need not fit in memory. It is read several
-            times, and must yield the same candidates in the same order each time.
+            times and must yield the same candidates in the same order each time.
         relevant: Ids of the relevant items, `[B]` or `[B, M]`, or lists of unequal
             length: the position of each among the candidates, or -1 for padding. Or a
             dict of `ids` and their `relevance`, grades of the same shape; a dict from

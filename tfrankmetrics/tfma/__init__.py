@@ -205,7 +205,7 @@ def eval_config(
         change_thresholds: The smallest improvement over the model named "baseline" that
             passes, overall and in every slice: 0.0 for "not worse".
         add_to: A configuration to extend: the result is a copy of it with these metrics
-            and slices. Its models are kept, and must have the same keys.
+            and slices. Its models are kept. They must have the same keys.
         inputs: The format of labels and predictions: "labels" and scores (the default);
             relevant "ids" and recommended ids, best first; or relevant ids and the
             scores of a whole "catalog", `[V]`. With ids and catalogs an example is
