@@ -27,10 +27,9 @@ if TYPE_CHECKING:
 class EvaluateRetrieval(Evaluation):
     """Evaluates a retrieval model over all candidates during training.
 
-    In-batch training compares a query with the items of its batch only, and so do
-    metrics in `compile`. In contrast, this callback ranks the relevant items of each
-    query among all candidates by `evaluate_retrieval`. It adds the values to the logs,
-    for the callbacks that come after it in `callbacks`.
+    Metrics in `compile` rank only the items of a batch. This callback ranks the
+    relevant items of each query among all candidates with `evaluate_retrieval`. It adds
+    the values to the logs, for the callbacks that come after it in `callbacks`.
 
     >>> import tensorflow as tf
     >>> users, items = tf.keras.layers.Embedding(5, 4), tf.keras.layers.Embedding(9, 4)

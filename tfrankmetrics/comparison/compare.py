@@ -59,7 +59,7 @@ def compare(
     paired: bool = True,
     unpaired: Unpaired = "error",
 ) -> Comparison:
-    """Compares models by the values of the same queries, or of two arms of a test.
+    """Compares models on the same queries, or the arms of an A/B test.
 
     >>> from tfrankmetrics import evaluate
     >>> labels = [[1, 0, 0], [0, 1, 0], [0, 1, 0], [1, 0, 0]]

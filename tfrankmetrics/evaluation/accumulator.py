@@ -74,11 +74,11 @@ class BatchToAdd(ListData):
 
 
 class Accumulator:
-    """Computes ranking metrics of queries that come in batches.
+    """Computes ranking metrics from queries that come in batches.
 
-    The result is that of `evaluate` for all queries at once, whatever the order, the
-    number and the sizes of the batches are. Several accumulators, such as those of the
-    processes of a training, add up to one. Keras is not required.
+    The result is that of `evaluate` on all queries at once, whatever the order, number
+    and sizes of the batches. Several accumulators, such as one per process, add up to
+    one. Keras is not required.
 
     >>> accumulator = Accumulator(["ndcg@10", "mrr"])
     >>> accumulator.update([[1, 0, 0]], [[0.9, 0.3, 0.1]])
@@ -100,7 +100,7 @@ class Accumulator:
 
     Args:
         metrics: Names and metric objects, as in `evaluate`. A metric object imports
-            Keras if it is installed, a name does not.
+            Keras if it is installed; a name does not.
         inputs: The format of `y_true` and `y_pred`: "labels", "ids" or "catalog", as in
             `evaluate`.
         duplicates: How repeated recommendations are counted, with inputs="ids" only:

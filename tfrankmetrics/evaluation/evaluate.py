@@ -88,9 +88,9 @@ def evaluate(
             labels' shape (one per item).
         lower_is_better: If True, the lowest score ranks first, as for distances and for
             ranks. A score of +inf then means that an item was not retrieved.
-        by: A slice for each query, such as its language, `[B]`. Also returns the metrics
-            of each slice. Or a dict of columns, each `[B]`, whose combinations are
-            the slices.
+        by: A slice for each query, such as its language, `[B]`. Also returns the
+            metrics of each slice. Or a dict of columns, each `[B]`, whose combinations
+            are the slices.
         per_query: If True, returns the value of each query instead of the mean. With
             average="micro", the default of ARP and OPA, the mean is weighted.
         num_queries: If True, the result also contains the number of queries that are

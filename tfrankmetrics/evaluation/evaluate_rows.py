@@ -126,8 +126,8 @@ def evaluate_rows(
             of distances.
         by: A slice for each row, such as the language of its query, which must be the
             same in all rows of a query. Or a dict of columns, or a list of names of
-            columns of `data`, whose combinations are the slices. Also returns the metrics
-            of each slice.
+            columns of `data`, whose combinations are the slices. Also returns the
+            metrics of each slice.
         num_queries: If True, adds the number of included queries, under the key
             "num_queries".
         separator: "@" (the default): keys as passed; "_": keys such as "ndcg_10".

@@ -76,7 +76,7 @@ def evaluate_run(
     separator: Separator = "@",
     **options: Unpack[Options],
 ) -> dict[str, Any] | SlicedValues:
-    """Computes ranking metrics of predictions (a run) by judgments (qrels).
+    """Computes ranking metrics from judgments (qrels) and predictions (a run).
 
     >>> qrels = {"q1": {"a": 1, "b": 0, "c": 2}, "q2": {"a": 1}}
     >>> run = {"q1": {"b": 9.5, "a": 8.1, "z": 0.3}}

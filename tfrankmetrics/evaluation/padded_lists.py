@@ -17,7 +17,7 @@ MOST_PADDING = 10  # a result that has more elements for each row causes a warni
 def to_lists(
     values: ArrayLike, query_ids: ArrayLike, padding: float, length: int | None = None
 ) -> np.ndarray:
-    """The rows of each query as one padded list.
+    """Turns rows into padded lists, one for each query.
 
     The rows of a query need not be adjacent. They keep their order. The lists are in
     the order of the first row of each query, so labels and features of the same rows

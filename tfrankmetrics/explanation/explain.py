@@ -89,7 +89,7 @@ def explain(
 
     Returns:
         An `Explanation`. Its `value` equals that of `evaluate` with `per_query=True`,
-        apart from rounding. It prints as a table, and provides `to_pandas()`,
+        apart from rounding. It prints as a table and provides `to_pandas()`,
         `to_markdown()` and `to_latex()`.
 
     Raises:

@@ -311,7 +311,7 @@ class RecallAtK(TopKMetric):
     by_rank={"gain": RankedLists.expected},
 )
 class CappedRecallAtK(TopKMetric):
-    """Capped recall: the relevant items in the top k, of as many as fit there.
+    """Capped recall: recall with the denominator capped at k.
 
     R_cap@k = number of relevant items at ranks 1..k / min(k, number of relevant items)
 
@@ -357,11 +357,11 @@ class CompletenessAtK(TopKMetric):
 
     C@k = 1 if all relevant items are at ranks 1..k, otherwise 0
 
-    A query scores 0 or 1, or between them if tied items straddle the cutoff:
-    of t tied items, h of them relevant, s fit above the cutoff, and all h are among
-    these with the probability C(t - h, s - h) / C(t, s). With more than k relevant
-    items the value is 0. Source: Qu et al., "Towards completeness-oriented tool
-    retrieval for large language models", CIKM 2024.
+    A query scores 0 or 1, or between them if tied items straddle the cutoff: of t tied
+    items, h of them relevant, s fit above the cutoff, and all h are among these with
+    the probability C(t - h, s - h) / C(t, s). With more than k relevant items the value
+    is 0. Source: Qu et al., "Towards completeness-oriented tool retrieval for large
+    language models", CIKM 2024.
 
     >>> completeness = CompletenessAtK(k=2)
     >>> completeness.update_state(y_true=[[0, 1, 1]], y_pred=[[0.9, 0.5, 0.1]])

@@ -139,7 +139,7 @@ class HoleAtK(TopKMetric):
 
     hole@k = number of unjudged items at ranks 1..k / min(k, length of the list)
 
-    It is 1 - `JudgedAtK`. BEIR and MTEB also call it the hole, but divide by k, and
+    It is 1 - `JudgedAtK`. BEIR and MTEB also call it the hole, but divide by k and
     treat an item as judged if it was judged for any query. The value is between 0 and
     1; lower is better. Source: Thakur et al., "BEIR: A heterogeneous benchmark for
     zero-shot evaluation of information retrieval models", NeurIPS 2021.

@@ -85,7 +85,7 @@ class RankBiasedPrecision(TopKMetric):
     RBP@k = (1 - persistence) * sum over ranks 1..k of
             relevance * persistence^(rank - 1)
 
-    The user looks at the first item, and continues from each item to the next with the
+    Users look at the first item and continue from each item to the next with the
     probability `persistence`. The value is between 0 and 1, unless labels above 1 are
     gains (graded=True); it is 1 only for an endless list of relevant items. Source:
     Moffat and Zobel, "Rank-biased precision for measurement of retrieval

@@ -420,10 +420,10 @@ class FirstRelevantRank(WholeListMetric):
 class CoverageError(WholeListMetric):
     """The rank of the last relevant item: how far to read to see all of them.
 
-    Under ties, it is the average over all orders of tied items. In contrast,
-    scikit-learn's `coverage_error` uses the last of these ranks, as with ties="worst",
-    and assigns 0 to a list without relevant items, as with empty="zero". Items that
-    were not retrieved share the last ranks. The value is at least 1; lower is better.
+    Under ties, it is the average over all orders of tied items. scikit-learn's
+    `coverage_error` uses the last of these ranks, as with ties="worst", and assigns 0
+    to a list without relevant items, as with empty="zero". Items that were not
+    retrieved share the last ranks. The value is at least 1; lower is better.
     Source: Tsoumakas, Katakis and Vlahavas, "Mining multi-label data", in "Data Mining
     and Knowledge Discovery Handbook", 2010.
 

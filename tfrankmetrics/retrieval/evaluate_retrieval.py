@@ -88,7 +88,7 @@ def evaluate_retrieval(
     verbose: bool = False,
     **options: Unpack[Options],
 ) -> dict[str, Any] | SlicedValues:
-    """Computes ranking metrics of relevant items among all candidates, of any number.
+    """Ranks all candidates for each query and computes ranking metrics.
 
     >>> queries = [[1.0, 0.0], [0.0, 1.0]]  # two vectors
     >>> candidates = [[0.9, 0.1], [0.2, 0.8], [0.5, 0.6]]  # three vectors

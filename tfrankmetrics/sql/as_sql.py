@@ -50,7 +50,7 @@ def as_sql(
     WITH tfr_rows AS (
 
     The statement returns the values of `evaluate_rows` or, for two tables, of
-    `evaluate_run`. It reads the table only, and creates nothing.
+    `evaluate_run`. It only reads the table.
 
     Where these functions raise an error for a label, a weight or an id, the value of
     the statement is NaN. It does not find other mistakes in the data, such as an item
