@@ -83,7 +83,7 @@ def compare(
     Queries are paired by their ids, the key "query" of the values, or by position
     without ids. A query whose value is NaN, or whose weight is 0, is excluded. The
     weights of queries apply to all means, intervals and tests. Intervals do not depend
-    on `test`; the page "Coverage of confidence intervals" describes and measures them.
+    on `test`; the page "Validation" states how often they cover the mean.
 
     Args:
         values: For each model, the result of `evaluate`, `evaluate_rows` or
