@@ -97,7 +97,7 @@ def test_the_gains_of_ir_measures():
 
 def test_a_grade_without_a_gain():
     """It is an error in arrays, and NaN in a metric object, as in a graph."""
-    message = r"a gain for each grade.*for 0, 2\..*: the grade 1, in query 1 for 'ndcg'"
+    message = r"a gain for each grade.*for 0, 2\..*: the grade 1, for 'ndcg'"
     labels, scores, gain = [[2, 0], [0, 1]], [[1.0, 2.0]] * 2, {0: 0, 2: 1}
     with pytest.raises(ValueError, match=message):
         trm.evaluate(labels, scores, ["mrr", "ndcg"], gain=gain)

@@ -9,7 +9,6 @@ import numpy as np
 
 from tfrankmetrics import arrays as xp
 from tfrankmetrics.arrays.numpy import quiet
-from tfrankmetrics.columns.read_column import first_index
 from tfrankmetrics.columns.slices import Slices
 from tfrankmetrics.compute.calls import call_compiled
 from tfrankmetrics.compute.exposures import exposures, require_known_items
@@ -63,7 +62,7 @@ class Computed:
         columns = call_compiled(values_and_weights, measures, lists)
         columns = [*map(xp.to_numpy, columns)]
         if np.isnan(columns[1]).any():
-            _require_gains(named, lists.on_host(), queries)
+            _require_gains(named, lists.on_host())
         self._parts.append(([*named], queries, columns))
         if self.exposures:
             names = [name for name in self.exposures if name in named]
@@ -111,9 +110,7 @@ class Computed:
         return values
 
 
-def _require_gains(
-    named: Mapping[str, Measure], lists: Lists, queries: np.ndarray
-) -> None:
+def _require_gains(named: Mapping[str, Measure], lists: Lists) -> None:
     """Raises ValueError for a grade without a gain, in lists of arrays of NumPy."""
     for name, measure in named.items():
         if isinstance(measure.by_option.get("gain"), tuple):
@@ -121,8 +118,7 @@ def _require_gains(
             items, gain = ranked.listed, measure.item_gain
             without_gain = items.valid & np.isinf(gain(items))
             if without_gain.any():
-                query, item = first_index(without_gain)
+                grade = items.labels[without_gain][0]
                 raise ValueError(
-                    f"{gain.rule} Received: the grade {items.labels[query, item]:g}, "
-                    f"in query {queries[query]} for {name!r}."
+                    f"{gain.rule} Received: the grade {grade:g}, for {name!r}."
                 )

@@ -195,7 +195,8 @@ def require_finite(
         rule = named[name].item_gain.rule
         if np.isinf(weights[metric, query]):
             rule = "A query's weights times its gains must have a finite sum."
-        named_query = query if ids is None else shortened(ids[query])
+        place = query if ids is None else ids[query]
+        place = place.item() if isinstance(place, np.generic) else place
         raise ValueError(
-            f"{rule} Received: other values, in query {named_query} for {name!r}."
+            f"{rule} Received: other values, in query {shortened(place)} for {name!r}."
         )

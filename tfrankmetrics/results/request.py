@@ -188,7 +188,7 @@ class Request:
 
         `computed` has the metrics with one value over all queries.
         """
-        require_finite(self.named, values, weights)
+        require_finite(self.named, values, weights, ids)
         if not self.per_query:
             if slices is not None:
                 given = self.named, values, weights, slices, computed, counts
