@@ -179,7 +179,7 @@ def require_finite(
     named: Mapping[str, Measure],
     values: np.ndarray,
     weights: np.ndarray,
-    ids: Sequence[Any] | None = None,
+    ids: Sequence[Any] | np.ndarray | None = None,
 ) -> None:
     """Raises ValueError for a value or weight that is not finite.
 
