@@ -46,7 +46,7 @@ def test_a_constant_model_is_perfect_for_keras_and_random_for_keras_rs(place):
     assert values_of_keras_rs("ndcg", 1, labels, scores) == {0.0, 1.0}
     text = elsewhere("A constant model")
     assert "`TopKCategoricalAccuracy` returns 1.0" in text
-    assert "NDCG@1 of keras-rs, which is the same here, is 0 or 1 at random" in text
+    assert "its NDCG@1, here the same, is 0 or 1 at random" in text
 
 
 def test_the_batch_size_changes_weighted_values_in_keras_rs():
