@@ -488,7 +488,7 @@ def test_hole_equals_beir_for_one_query(compare):
 @pytest.mark.parametrize("metric", ["ndcg", "mrr", "map", "recall", "precision", "f1"])
 def test_ties_equal_trm(metric, compare):
     """The expectation over the orders of tied items, and its bounds."""
-    import trm
+    import trm as tool
 
     queries = [
         (binary(q), scores) for q, scores in random_queries(60, seed=4, kind="tied")
@@ -497,7 +497,7 @@ def test_ties_equal_trm(metric, compare):
     labels, scores = ([*each] for each in zip(*queries, strict=True))
     given = [[bool(label) for label in each] for each in labels]
     cutoffs = [1, 2, 3, 5]
-    theirs = trm.evaluate(scores, given, metrics=[metric], k_list=cutoffs)
+    theirs = tool.evaluate(scores, given, metrics=[metric], k_list=cutoffs)
     for k in cutoffs:
         found = theirs.per_query[metric][k]
         for ties, field in (
