@@ -300,8 +300,11 @@ def _values(
     cutoffs: tuple[int | None, ...] = (1, 2, None),
 ) -> np.ndarray:
     """The values at some cutoffs, `[cutoffs, B]`; a metric without any ignores them."""
+    options = {}
+    if isinstance(declaration.defaults.get("gain"), tuple):
+        options["gain"] = "linear"  # gains by grade may lack one of these labels
     measures = [
-        make_measure(declaration, k if declaration.has_cutoff else None)
+        make_measure(declaration, k if declaration.has_cutoff else None, **options)
         for k in cutoffs
     ]
     labels = np.array(labels)
