@@ -66,7 +66,7 @@ def random_run(tables, seed=0):
 
 
 def assert_equal(found, expected):
-    """The rows of a statement are those of `to_dicts`, but for the label of the last."""
+    """The rows of a statement equal `to_dicts`, except for the label of the last."""
     assert [*found.columns] == [*expected[0]]
     slices = expected[0].keys() - found.select_dtypes("number").columns
     for name in expected[0].keys() - slices:

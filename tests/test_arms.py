@@ -36,7 +36,7 @@ def test_welchs_t_test_is_that_of_scipy():
 
 
 def test_the_bootstrap_draws_in_each_arm():
-    """In large arms, its p-value is that of the t-test but for chance."""
+    """In large arms, its p-value differs from that of the t-test only by chance."""
     found = arms(A, B + 0.05, test="bootstrap").differences[0]
     expected = arms(A, B + 0.05).differences[0]
     assert math.isclose(found.p, expected.p, abs_tol=0.02)

@@ -55,7 +55,7 @@ def test_a_list_with_only_padding_does_not_count():
 
 
 def test_a_short_list_does_not_shorten_the_ideal():
-    """MLflow: the ideal order is as short as the list, so that one hit is perfect."""
+    """In MLflow, the ideal order is as short as the list, and one hit is perfect."""
     qrels = {"q": dict.fromkeys("abcde", 1)}
     values = trm.evaluate_run(qrels, {"q": ["a"]}, ["ndcg@5"])
     ideal = sum(1 / math.log2(1 + rank) for rank in range(1, 6))

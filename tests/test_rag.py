@@ -1,6 +1,6 @@
 """Compares the options in the table of docs/guide/rag.md with the formulas of the tools.
 
-The formulas are those of ragas 0.4.3 (`metrics/_context_precision.py` and
+The formulas come from ragas 0.4.3 (`metrics/_context_precision.py` and
 `_context_recall.py`), LlamaIndex 0.14.25 (`core/evaluation/retrieval/metrics.py`),
 Haystack 3.4.1 and 3.0.0 (`components/evaluators/`) and MLflow 3.17.2
 (`metrics/metric_definitions.py`), for lists of distinct ids.

@@ -65,7 +65,7 @@ _COLUMNS = dict(query="query_id", item="item_id", label="label", score="score")
 # Flags that are options of metrics: the convention, and those that warnings propose.
 _OF_METRICS = ("convention", "gain", "relevance_threshold", "num_items", "popularity")
 # Flags whose results a statement of SQL does not have.
-_NOT_IN_SQL = (
+_FLAGS_WITHOUT_SQL = (
     *("model", "lower_is_better", "subtopic", "people"),
     *("worst", "explain", "gate", "margin", "in_slices"),
 )
@@ -280,7 +280,9 @@ def _statement(options: argparse.Namespace) -> tuple[str, int]:
     item = arguments.pop("item")
     del arguments["lower_is_better"], arguments["subtopic"]
     received = [
-        f"--{name.replace('_', '-')}" for name in _NOT_IN_SQL if getattr(options, name)
+        f"--{name.replace('_', '-')}"
+        for name in _FLAGS_WITHOUT_SQL
+        if getattr(options, name)
     ]
     received += ["several runs"] * (len(options.runs) > 1)
     if received:

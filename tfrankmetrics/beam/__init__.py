@@ -36,10 +36,10 @@ from tfrankmetrics.evaluation.evaluate_run import (
     UnjudgedQueries,
     without_value_if_missing,
 )
-from tfrankmetrics.metrics.measure import Measure, label_rules, require_relevance
+from tfrankmetrics.metrics.measure import require_relevance
 from tfrankmetrics.options import Options, Separator
 from tfrankmetrics.results.metric_values import NUM_QUERIES
-from tfrankmetrics.results.request import read_request
+from tfrankmetrics.results.request import Request, read_request
 from tfrankmetrics.rules import listed, shortened
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ class ComputeMetricsOfRows(beam.PTransform):
         names = {"query_ids": query_ids, "labels": labels, "scores": scores}
         require_names(names, sample_weight)
         by = names_of_slices(by)
-        named = _named(metrics, options, separator, by)
+        named = _checked_request(metrics, options, separator, by).named
         self._columns = Columns(
             "the table", query_ids, None, labels, scores, sample_weight, by
         )
@@ -210,16 +210,17 @@ class ComputeMetricsOfRun(beam.PTransform):
         by = names_of_slices(by)
         policies = Policies(missing_queries, unjudged_queries, unjudged)
         policies.check("ComputeMetricsOfRun")
-        named = _named(metrics, options, separator, by, have_items=True)
-        if label_rules(named.values()).read_subtopics and subtopic is None:
-            subtopic = "subtopic"
+        request = _checked_request(metrics, options, separator, by, have_items=True)
+        subtopic = request.column_of_subtopics(subtopic)
         of_qrels = query, item, label, None, sample_weight, by, subtopic
         self._columns = {
             "qrels": Columns("`qrels`", *of_qrels),
             "run": Columns("`run`", query, item, None, score),
         }
         self._missing_queries = policies.missing_queries
-        self._combiner = RunCombiner(named, by, score, policies, subtopic is not None)
+        self._combiner = RunCombiner(
+            request.named, by, score, policies, subtopic is not None
+        )
 
     def expand(self, tables: Any) -> Any:
         """The PCollection of results, from one of `qrels` and one of `run`."""
@@ -266,14 +267,14 @@ def _require_one_firing(rows: Any) -> None:
         )
 
 
-def _named(
+def _checked_request(
     metrics: Any,
     options: Mapping[str, Any],
     separator: Separator,
     by: Sequence[str],
     *,
     have_items: bool = False,
-) -> Mapping[str, Measure]:
+) -> Request:
     """The metrics by their columns in the result; none may need an order of rows.
 
     If rows have items, trec_eval orders them by these, and subtopics are supported.
@@ -297,7 +298,7 @@ def _named(
                 "conventions choose. Pass ties='expected', also together with a "
                 "convention."
             )
-    return request.named
+    return request
 
 
 def _results(queries: Any, combiner: TableCombiner) -> Any:

@@ -65,7 +65,7 @@ class Estimate:
 
     @property
     def influencing_values(self) -> np.ndarray:
-        """Values whose influence on an unweighted mean is that of the queries."""
+        """Values that influence an unweighted mean as the queries do."""
         return self.means + self.numbers * self.influences
 
 
@@ -254,8 +254,8 @@ class Corrected(Estimate):
         standard error^2 = var(y - l f) / n + l^2 var(F) / N
 
     The weight l of the judge is where the standard error is smallest, cov(y, f) /
-    ((1 + n / N) var(f and F together)), from 0 to 1. If it is 0, as without other
-    queries, the estimate is that of people alone.
+    ((1 + n / N) var(f and F together)), from 0 to 1. It is 0 without other queries:
+    people alone then make the estimate.
     """
 
     people: Any
@@ -298,7 +298,7 @@ class Corrected(Estimate):
     def means(self) -> np.ndarray:
         """The corrected estimate of each metric."""
         moved = self.judge_of_others.means - self.judge_of_same.means
-        return self.people.means + np.where(self.weights == 0, 0, self.weights * moved)
+        return self.people.means + self._weighted(moved)
 
     @functools.cached_property
     def influences(self) -> np.ndarray:
@@ -307,8 +307,13 @@ class Corrected(Estimate):
         with np.errstate(invalid="ignore", divide="ignore"):
             factors = np.sqrt(others / (others - 1) / (n / (n - 1)))
             moved = factors * self.judge_of_others.influences
-            moved = self.weights * (moved - self.judge_of_same.influences)
-        return self.people.influences + np.where(self.weights == 0, 0, moved)
+            moved -= self.judge_of_same.influences
+        return self.people.influences + self._weighted(moved)
+
+    def _weighted(self, moved: np.ndarray) -> np.ndarray:
+        """The judge's part; 0 for the weight 0, even where the judge has no value."""
+        with np.errstate(invalid="ignore"):
+            return np.where(self.weights == 0, 0, self.weights * moved)
 
     @property
     def effective_numbers(self) -> np.ndarray:

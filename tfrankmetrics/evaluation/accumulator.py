@@ -76,9 +76,9 @@ class BatchToAdd(ListData):
 class Accumulator:
     """Computes ranking metrics from queries that come in batches.
 
-    The result is that of `evaluate` on all queries at once, whatever the order, number
-    and sizes of the batches. Several accumulators, such as one per process, add up to
-    one. Keras is not required.
+    The result equals that of `evaluate` on all queries at once. The order, number and
+    sizes of the batches do not matter. Several accumulators, such as one per process,
+    add up to one. Keras is not required.
 
     >>> accumulator = Accumulator(["ndcg@10", "mrr"])
     >>> accumulator.update([[1, 0, 0]], [[0.9, 0.3, 0.1]])

@@ -428,7 +428,7 @@ def _with_pairs_once(
 ) -> tuple[PairTable, Ids, Ids, SubtopicLabels | None]:
     """The judgments with the highest label of each pair, if rows judge subtopics.
 
-    The ids are those of all tables.
+    The ids cover all tables.
     """
     if judged.subtopics is None:
         return judged, queries, items, None

@@ -18,8 +18,8 @@ from tfrankmetrics.rules import shortened
 class SubtopicLabels(NamedTuple):
     """The pairs of a query and an item in rows that judge subtopics, and their labels.
 
-    `lengths[p]` rows of `order` from `starts[p]` on are those of pair p. The last pair,
-    which the number -1 selects, stands for what was not judged; it has no rows.
+    Pair p has `lengths[p]` rows, which stand in `order` from `starts[p]`. The last
+    pair, which the number -1 selects, stands for what was not judged; it has no rows.
     """
 
     pairs: np.ndarray  # [rows], numbered by their first rows

@@ -30,9 +30,6 @@ Formulas of the metrics
     The last relevant item (completeness)
         If no rank below has a relevant item, all r are among the first i ranks:
         `last_relevant`.
-    The last relevant item (completeness)
-        If no rank below has a relevant item of the group, all r are among the first i
-        ranks: `last_relevant`.
     Relevant items above a relevant item (average precision)
         These are all relevant items of the groups above, and its share of the r - 1
         others in the same group: `relevant_down_to`.

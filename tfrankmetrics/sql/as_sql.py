@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from tfrankmetrics.evaluation.evaluate_rows import drops_unjudged
@@ -74,7 +74,7 @@ def as_sql(
         item: The column of the item ids, for two tables.
         missing_queries: How to treat judged queries without predictions: as "zero", an
             empty result (the default); or "skip".
-        per_query: If True, the statement returns the value of each query, in no order.
+        per_query: If True, the statement returns the values of the queries, unordered.
         dialect: The dialect of SQL: "duckdb" (the default), "spark", "bigquery",
             "snowflake" or "postgres".
         separator: "@" (the default): columns of values are named as passed; "_": names
@@ -104,12 +104,28 @@ def as_sql(
             f"Received: judgments={shortened(judgments)}, item={shortened(item)}."
         )
     source = Source(
-        **{"dialect": dialect, "table": table, "judgments": judgments, "item": item},
-        **{"query": query, "label": label, "score": score, "by": columns},
-        **{"weight": weight, "missing_queries": missing_queries},
+        dialect=dialect,
+        table=table,
+        query=query,
+        label=label,
+        score=score,
+        by=columns,
+        weight=weight,
+        judgments=judgments,
+        item=item,
+        missing_queries=missing_queries,
     )
+    rankings = _values_by_ranking(request.named, source)
+    return statement(source, rankings, [*request.named], per_query=per_query)
+
+
+def _values_by_ranking(
+    named: Mapping[str, Measure], source: Source
+) -> dict[Ranking, dict[str, Any]]:
+    """The value and the weight of each metric, by the ranking that it reads."""
+    is_run = source.judgments is not None
     rankings: dict[Ranking, dict[str, Any]] = {}
-    for name, measure in request.named.items():
+    for name, measure in named.items():
         _require_options(name, measure, is_run)
         drops = drops_unjudged(measure, not is_run)
         ranking = Ranking(drops, measure.tie_breaking, measure.is_trec_eval and is_run)
@@ -121,7 +137,7 @@ def as_sql(
                 f"Received: {name!r}, which needs {error}. Call `evaluate_rows`."
             ) from error
         rankings.setdefault(ranking, {})[name] = values
-    return statement(source, rankings, [*request.named], per_query=per_query)
+    return rankings
 
 
 def _require_options(name: str, measure: Measure, is_run: bool) -> None:

@@ -126,7 +126,7 @@ class Column:
                 texts.append(number(each))
                 continue
             text, step = write(each)
-            # The right operand needs parentheses also if it binds as strongly.
+            # Equal strength needs parentheses only on the right.
             if 0 < each.binds < self.binds + place and self.binds:
                 text = f"({text})"
             texts.append(text)

@@ -75,6 +75,11 @@ class Source:
         return found.sql(self.dialect)
 
     @property
+    def label_as_float(self) -> str:
+        """The label of a row."""
+        return f"CAST({self.quoted(self.label)} AS {FLOAT})"
+
+    @property
     def slices(self) -> list[str]:
         """The names of slices within the statement."""
         return [f"slice_{place}" for place, _ in enumerate(self.by, start=1)]
@@ -83,7 +88,7 @@ class Source:
         """The rows and the queries."""
         query, score = self.quoted(self.query), self.quoted(self.score)
         ids, table = f"{query} AS query_id", self.table_of(self.table)
-        label = f"CAST({self.quoted(self.label)} AS {FLOAT}) AS given_label"
+        label = f"{self.label_as_float} AS given_label"
         retrieved = f"CASE WHEN {score} > -{INFINITY} THEN 2 ELSE 0 END"
         # No two dialects order NaN, NULL and -0 alike. Denormal numbers are 0.
         found = f"CASE WHEN {score} <= {INFINITY} THEN {retrieved} ELSE 1 END AS found"
@@ -117,10 +122,9 @@ class Source:
     def _queries(self, table: str) -> Step:
         """The weight and the slices of each query, the same in all its rows."""
         query = self.quoted(self.query)
-        label = f"CAST({self.quoted(self.label)} AS {FLOAT})"
         facts = dict(zip(self.slices, map(self.quoted, self.by), strict=True))
         same = [f"COUNT({column}) IN (0, COUNT(*))" for column in facts.values()]
-        valid = f"ABS({label}) <= {LARGEST} AND {query} IS NOT NULL"
+        valid = f"ABS({self.label_as_float}) <= {LARGEST} AND {query} IS NOT NULL"
         if self.weight is not None:
             facts["weight"] = weight = self.quoted(self.weight)
             valid += f" AND {weight} >= 0 AND {weight} <= {LARGEST}"
@@ -230,10 +234,11 @@ def statement(
     steps.append(("tfr_values", "Values; a query of weight 0 is left out.", text))
     if per_query:
         last = _values_of_queries(source, names)
-    else:
+    elif not source.by:
         last = _weighted_means(source, names)
-    if source.by and not per_query:
-        steps.append(("tfr_means", "Means of each slice, and of all queries.", last))
+    else:
+        means = _weighted_means(source, names)
+        steps.append(("tfr_means", "Means of each slice, and of all queries.", means))
         columns = ", ".join(map(source.quoted, [*source.by, "queries", *names]))
         slices = [f"{source.quoted(each)} NULLS LAST" for each in source.by]
         order = [source.quoted("tfr_is_all"), *slices]
