@@ -19,7 +19,6 @@ import tfrankmetrics as trm
 from tfrankmetrics.installation import IS_RELEASED, REPOSITORY, install_command
 
 ROOT = pathlib.Path(__file__).parent.parent
-INPUTS = typing.get_args(trm.options.Inputs)  # "labels" is the first
 PAGES_OF_METRICS = [
     "docs/metrics/relevance.md",
     "docs/metrics/user-models.md",
@@ -90,9 +89,6 @@ def names_of_metrics():
         cls = declaration.cls
         link = f"{pathlib.Path(page).name}#tfrankmetrics.{cls.__name__}"
         what = first_line(cls.__doc__)
-        aliases = [at(name, 10).replace(name, each) for each in declaration.aliases]
-        if aliases:
-            what += f" Also {listed(aliases)}."
         rows.append([f"`{at(name, 10)}`", f"[`{cls.__name__}`]({link})", what])
     return table(["name", "class", "what it measures"], *rows)
 
@@ -168,34 +164,6 @@ def denominators():
             classes.setdefault(quoted, []).append(declaration.cls.__name__)
     rows = [[listed(names), listed(choices)] for choices, names in classes.items()]
     return table(["class", "`denominator`, the default first"], *rows)
-
-
-def _labels_of(declaration):
-    if declaration.reads_items:
-        return "with `item_ids`"
-    return "`[B, N, T]`" if declaration.has_subtopics else "yes"
-
-
-def _rows_of(declaration):
-    if declaration.reads_items:
-        return "with `item_ids`"
-    return "" if declaration.has_subtopics else "yes"
-
-
-def inputs_of_metrics():
-    metrics = {}
-    for name, declaration in METRICS.items():
-        taken = ["yes" if each in declaration.inputs else "" for each in INPUTS[1:]]
-        cells = (
-            _labels_of(declaration),
-            *taken,
-            _rows_of(declaration),
-            "yes" if declaration.has_cutoff else "",
-        )
-        metrics.setdefault(cells, []).append(name)
-    *groups_of_few, most = sorted(metrics, key=lambda cells: len(metrics[cells]))
-    rows = [[listed(metrics[cells]), *cells] for cells in groups_of_few]
-    return table(["metric", *INPUTS, "rows", "cutoff"], *rows, ["all others", *most])
 
 
 def metrics_at_a_glance():
@@ -280,7 +248,6 @@ TABLES = {
     "overview": overview,
     "defaults of options": defaults_of_options,
     "denominators": denominators,
-    "inputs of metrics": inputs_of_metrics,
     "metrics at a glance": metrics_at_a_glance,
     "values of options": values_of_options,
     "blocks of types": blocks_of_types,

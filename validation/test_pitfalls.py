@@ -76,12 +76,6 @@ def test_the_ideal_list_of_mlflow_is_as_short_as_the_list():
     assert second == pytest.approx(found["ndcg@2"])
 
 
-def test_a_nan_score_has_a_random_rank_in_keras_rs():
-    values = values_of_keras_rs("mrr", None, [[0, 1, 0]], [[3.0, np.nan, 2.0]])
-    assert values == {1.0, 0.5, 0.3333}
-    assert "keras-rs: 1.0, 0.5 or 0.3333 at random" in elsewhere("A NaN score")
-
-
 def test_a_cutoff_inside_a_tie_is_random_or_depends_on_the_order_of_items():
     scores, positional = [3.0, 2.0, 2.0, 2.0], set()
     for place in (1, 2, 3):
