@@ -218,11 +218,11 @@ def load_slices(evaluation):
 
 
 def run(output, loss, epochs):
-    """Runs the pipeline once. Returns the verdict and the metrics of the model."""
+    """Runs the pipeline once. Returns the blessing and the metrics of the model."""
     print(f"\n{loss} loss, {epochs} epochs:", flush=True)
     tfx.orchestration.LocalDagRunner().run(make_pipeline(output, loss, epochs))
     evaluation = str(newest(output, "Evaluator", "evaluation"))
-    (verdict,) = newest(output, "Evaluator", "blessing").iterdir()
+    (blessing,) = newest(output, "Evaluator", "blessing").iterdir()
     last_epoch = newest(output, "Trainer", "model_run") / "last_epoch.json"
     failures = {
         failure.metric_key.name
@@ -231,7 +231,7 @@ def run(output, loss, epochs):
     }
     return {
         "loss": loss,
-        "verdict": verdict.name,
+        "blessing": blessing.name,
         "failures": failures,
         "fit": json.loads(last_epoch.read_text()),
         "evaluate": evaluate_export(output),

@@ -64,7 +64,7 @@ _HELP = {
 _COLUMNS = dict(query="query_id", item="item_id", label="label", score="score")
 # Flags that are options of metrics: the convention, and those that warnings propose.
 _OF_METRICS = ("convention", "gain", "relevance_threshold", "num_items", "popularity")
-# Flags whose results a statement of SQL does not have.
+# Flags whose results an SQL statement does not have.
 _FLAGS_WITHOUT_SQL = (
     *("model", "lower_is_better", "subtopic", "people"),
     *("worst", "explain", "gate", "margin", "in_slices"),
@@ -275,7 +275,7 @@ def _arguments(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def _statement(options: argparse.Namespace) -> tuple[str, int]:
-    """The statement of SQL for one table or for judgments and a run, and the status."""
+    """The SQL statement for one table or for judgments and a run, and the status."""
     arguments = _arguments(options)
     item = arguments.pop("item")
     del arguments["lower_is_better"], arguments["subtopic"]

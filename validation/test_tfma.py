@@ -243,9 +243,9 @@ def test_thresholds_on_records_with_workers(tmp_path, workers, bound, monkeypatc
     names = ["ndcg@10", "graded_rbp@5"]
     config = eval_config(names, thresholds={"ndcg@10": bound}, persistence=0.5, **ROWS)
     found = analyze_records(tmp_path, table, config, workers=workers)
-    verdict = tfma.load_validation_result(str(tmp_path / "out"))
-    assert verdict.validation_ok == (bound < 0.5)
-    assert not verdict.missing_thresholds
+    validation = tfma.load_validation_result(str(tmp_path / "out"))
+    assert validation.validation_ok == (bound < 0.5)
+    assert not validation.missing_thresholds
     table["score"] = table["score"].astype("f4")
     metrics = ["ndcg@10", own_metric.GradedRBP(k=5, persistence=0.5)]
     expected = [*expected_of(table, metrics).values()]
@@ -307,9 +307,9 @@ def test_a_model_is_compared_with_a_baseline(tmp_path, sign):
         for name, factor in (("candidate", 1.0 * sign), ("baseline", -1.0 * sign))
     ]
     found = analyze_records(tmp_path, table, config, models)
-    verdict = tfma.load_validation_result(str(tmp_path / "out"))
-    assert verdict.validation_ok == (sign == 1)
-    failures = verdict.metric_validations_per_slice
+    validation = tfma.load_validation_result(str(tmp_path / "out"))
+    assert validation.validation_ok == (sign == 1)
+    failures = validation.metric_validations_per_slice
     assert sum(len(of.failures) for of in failures) == (0 if sign == 1 else 2)
     table["score"] = sign * table["score"].astype("f4")
     expected = expected_of(table, ["ndcg@10"])

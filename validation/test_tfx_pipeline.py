@@ -1,4 +1,4 @@
-"""Runs the TFX example and checks its verdicts and metrics."""
+"""Runs the TFX example and checks its blessings and metrics."""
 
 import pytest
 import tfx_pipeline
@@ -15,14 +15,14 @@ def outcomes(output):
 
 
 def test_better_models_are_blessed_and_worse_models_rejected(outcomes, output):
-    verdicts = [of["verdict"] for of in outcomes]
-    assert verdicts == ["BLESSED", "BLESSED", "NOT_BLESSED"]
+    blessings = [of["blessing"] for of in outcomes]
+    assert blessings == ["BLESSED", "BLESSED", "NOT_BLESSED"]
     folders = sorted(
         (output / "pipeline" / "Evaluator" / "blessing").iterdir(),
         key=lambda folder: int(folder.name),
     )
     files = [[file.name for file in folder.iterdir()] for folder in folders]
-    assert files == [[verdict] for verdict in verdicts]
+    assert files == [[blessing] for blessing in blessings]
 
 
 def test_only_the_ndcg_threshold_rejects_a_model(outcomes):

@@ -4,7 +4,7 @@ Formulas read what is at the ranks by the methods of `RankedLists`. Those of
 `ReadDownTo` return 0 at the ranks that are not read, whereas the ideal order and the
 totals remain those of the whole list. The value of the formula is then the contribution
 of the ranks that are read. `hole` and `rbp_residual` also read which ranks have an
-item: they start with the value of a list without judged items.
+item: they start with what a list without judged items scores.
 """
 
 from __future__ import annotations

@@ -219,8 +219,8 @@ class OrderedPairAccuracy(WholeListMetric):
         average: "micro" (all pairs are weighted equally; the default) or "macro" (all
             queries are weighted equally).
         ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
-        empty: "skip" (the default) or, with average="macro", also "zero" or "one": the
-            value of a list where all labels are equal.
+        empty: For a list where all labels are equal: "skip" (the default) or, with
+            average="macro", also "zero" or "one".
         zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
         convention: The tool that sets the defaults, such as "trec_eval". Default None.
         inputs: "labels", the only input format with items of known lower relevance.
@@ -266,8 +266,8 @@ class PerQueryAUC(WholeListMetric):
             pairs are weighted equally), "items" (a query is weighted by its number of
             items, or impressions) or "relevant" (by its number of relevant items).
         ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
-        empty: "skip" (the default) or, unless average="micro", also "zero" or "one":
-            the value of a list in which all items or no items are relevant.
+        empty: For a list in which all items or no items are relevant: "skip" (the
+            default) or, unless average="micro", also "zero" or "one".
         zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
         convention: The tool that sets the defaults, such as "trec_eval". Default None.
         inputs: What `update_state` reads: "labels" (the default) or "catalog".
@@ -312,8 +312,8 @@ class GroupAUC(WholeListMetric):
             the default), "relevant" (by its number of relevant items, or clicks),
             "macro" (all queries are weighted equally) or "micro" (all pairs are).
         ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
-        empty: "skip" (the default) or, unless average="micro", also "zero" or "one":
-            the value of a list in which all items or no items are relevant.
+        empty: For a list in which all items or no items are relevant: "skip" (the
+            default) or, unless average="micro", also "zero" or "one".
         zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
         convention: The tool that sets the defaults, such as "trec_eval". Default None.
         inputs: What `update_state` reads: "labels" (the default) or "catalog".
@@ -435,8 +435,7 @@ class CoverageError(WholeListMetric):
     Args:
         relevance_threshold: The lowest label of a relevant item, above 0. Default 1.0.
         ties: For equal scores: "expected" (the default), "stable", "best" or "worst".
-        empty: "skip" (the default) or "zero": the value of a list without relevant
-            items.
+        empty: For a list without relevant items: "skip" (the default) or "zero".
         zero_weight: For an item of weight 0: "keep" it (the default) or "mask" it.
         convention: The tool that sets the defaults, such as "trec_eval". Default None.
         inputs: What `update_state` reads: "labels" (the default) or "catalog".
