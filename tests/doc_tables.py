@@ -173,6 +173,8 @@ def metrics_at_a_glance():
         declaration = METRICS[name]
         link = f"{page.removeprefix('docs/')}#tfrankmetrics.{declaration.cls.__name__}"
         reads = ", ".join(declaration.inputs)
+        if len(declaration.inputs) == len(typing.get_args(trm.options.Inputs)):
+            reads = "all formats"
         if declaration.has_subtopics:
             reads = "labels `[B, N, T]`"
         elif declaration.reads_items:
