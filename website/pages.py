@@ -1,8 +1,8 @@
 """A hook of MkDocs: pages that do not lie in `docs/`, links, and the version.
 
 The site shows CONTRIBUTING.md, CHANGELOG.md and the notebooks, with their stored
-outputs, together with its own pages. On GitHub, links between all these lead to files
-of the repository. On the site they lead to pages, and to the repository for other
+outputs and an overview, together with its own pages. On GitHub, links between all these
+lead to files of the repository. On the site they lead to pages, and to the repository for other
 files.
 """
 
@@ -38,16 +38,21 @@ def on_config(config, **_):
 
 def on_files(files, config, **_):
     """Adds the pages."""
+    cards = []
     for source, page in PAGES.items():
         path = ROOT / source
         if path.suffix == ".ipynb":
             text, images = _notebook(path)
+            cards.append(_card(text, f"{path.stem}.md", next(iter(images))))
             for name, content in images.items():
                 uri = f"notebooks/{name}"
                 files.append(File.generated(config, uri, content=content))
         else:
             text = path.read_text(encoding="utf-8")
         files.append(File.generated(config, page, content=text))
+    cards = "\n".join(cards)
+    text = f'# Notebooks\n\n<div class="grid cards" markdown>\n\n{cards}\n</div>\n'
+    files.append(File.generated(config, "notebooks/index.md", content=text))
     return files
 
 
@@ -58,6 +63,18 @@ def _notebook(path):
     text, resources = exporter.from_filename(str(path), resources=folder)
     text = STYLE.sub("", text).replace("![png]", "![Output of the cell]")
     return text, resources["outputs"]
+
+
+def _card(text, page, image):
+    """A notebook on the overview: its title, its first sentence and a picture."""
+    title = re.search("^# (.+)", text, re.MULTILINE)[1]
+    sentence = _description(PARAGRAPH.search(text)[0])
+    return f"""*   **[{title}]({page})**
+
+    {sentence}
+
+    ![]({image})
+"""
 
 
 def on_page_markdown(markdown, page, config, **_):
