@@ -2,8 +2,8 @@
 
 The site shows CONTRIBUTING.md, CHANGELOG.md and the notebooks, with their stored
 outputs and an overview, together with its own pages. On GitHub, links between all these
-lead to files of the repository. On the site they lead to pages, and to the repository for other
-files.
+lead to files of the repository. On the site they lead to pages, and to the repository
+for other files.
 """
 
 import pathlib
