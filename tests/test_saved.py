@@ -1,6 +1,6 @@
 """Tests that models, metrics and data about items have the same values once loaded.
 
-Version 0.1.0 saved some of the models and metrics.
+An earlier state of the package saved the files in `saved`.
 TensorFlow 2.21 saved `saved/keras_3.keras`, TensorFlow 2.15.1 `saved/keras_2.keras`.
 Each `.json` file has the data and the values at that time. `validation/test_tfma.py`
 loads `saved/eval_config.pbtxt`.

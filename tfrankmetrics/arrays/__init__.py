@@ -131,7 +131,7 @@ def __getattr__(name: str) -> Callable[..., Any]:
         if function is None:
             library = _library_of((*arguments, like))
             function = of_numpy if library is None else _operation(library, name)
-            # A tensor as the first argument decides, also in all later calls.
+            # A tensor as the first argument decides, even in later calls.
             if _library_of_type(kind) is not None:
                 by_type[kind] = function
             # A new tensor is created on the device of any other tensor.

@@ -307,7 +307,7 @@ def _refuse_rounded_integers(name: str, data: Any, array: np.ndarray) -> None:
 
 
 def _flat(data: Any) -> Iterator[Any]:
-    if np.ndim(data):  # also of tensors and of columns of a table
+    if np.ndim(data):  # including tensors and columns of a table
         for each in data:
             yield from _flat(each)
     else:

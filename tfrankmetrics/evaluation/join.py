@@ -105,7 +105,7 @@ class Join(NamedTuple):
     first_rows: np.ndarray  # for each judged query, its first judged pair
     has_predictions: np.ndarray  # for each judged query
     is_excluded: np.ndarray  # whether each judged pair is among those to exclude
-    of_run: np.ndarray  # the numbers of predicted pairs, also of queries not judged
+    of_run: np.ndarray  # the numbers of predicted pairs, including queries not judged
     unjudged_queries: np.ndarray  # the codes of predicted queries that were not judged
     # The labels of the judged pairs, if rows of the judgments have subtopics.
     by_subtopic: SubtopicLabels | None = None

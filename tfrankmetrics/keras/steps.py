@@ -41,7 +41,7 @@ _last = threading.local()  # its attribute `step`
 def step_of(metric: Any, *arguments: Any) -> Step:
     """The step in which a metric is updated with these tensors."""
     step = getattr(_last, "step", None)
-    # A second update of a metric is of the next step, also if its tensors are the same.
+    # A second update of a metric is a new step, even with the same tensors.
     if step is None or not step.has(arguments) or metric in step.metrics:
         step = _last.step = Step(arguments)
     step.metrics.append(metric)

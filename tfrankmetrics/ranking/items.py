@@ -18,9 +18,9 @@ class Items(NamedTuple):
 
     labels: Array  # [B, D], or [B, D, T] with T subtopics; 0 where not valid
     valid: Array  # [B, D] bool, False for padding
-    retrieved: Array  # [B, D] bool, False also for a score of -inf
+    retrieved: Array  # [B, D] bool, also False for a score of -inf
     weights: Array | None  # [B, D] float64
-    # [B, D] bool, False also for unjudged items; None if all were judged.
+    # [B, D] bool, also False for unjudged items; None if all were judged.
     judged: Array | None = None
     # [B, D] int: of recommended items, None if they are the positions 0, 1, ...; of
     # judged items the order of their ids, None if they have no ids.
@@ -69,7 +69,7 @@ class ItemGain:
 
     A subclass computes gains from items, which provide `labels` `[B, D]` (with
     subtopics `[B, D, T]`; 0 for padding), and the booleans `valid` (False for padding)
-    and `retrieved` (False also for a score of -inf), both `[B, D]`. Gains are float64,
+    and `retrieved` (also False for a score of -inf), both `[B, D]`. Gains are float64,
     and 0 for padding.
 
     The subclass should be a frozen dataclass whose fields are options of the metric.

@@ -164,7 +164,7 @@ class RelevantItems(NamedTuple):
     ids: np.ndarray  # [B, M] int64, the positions among the candidates
     relevance: np.ndarray  # [B, M] float64
     is_valid: np.ndarray  # [B, M], False for padding and repeated ids
-    is_ranked: np.ndarray  # [B, M], False also for excluded items
+    is_ranked: np.ndarray  # [B, M], also False for excluded items
     exclude: np.ndarray  # [B, E] int64, -1 for padding
 
     @classmethod

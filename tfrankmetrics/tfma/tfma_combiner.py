@@ -210,7 +210,7 @@ class TfmaCombiner(Combiner, beam.CombineFn):
         measures = tuple(self.named.values())
         numbers = call_compiled(values_and_weights, measures, lists)
         facts = lists.on_host().facts(labels, None, self.rules)
-        # A list is longer than one item also if the others are padding.
+        # A list is longer than one item even if the others are padding.
         facts |= Facts.of_lengths(np.array([*map(len, labels)]))
         accumulator.facts += facts
         # TFMA makes a combiner for each slice: there is one slice here.
