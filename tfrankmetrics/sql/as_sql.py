@@ -47,7 +47,7 @@ def as_sql(
     >>> names = dict(query="user", label="click", score="score")
     >>> sql = as_sql(["ndcg@10", "mrr"], "predictions", **names)  # for DuckDB
     >>> print(sql.splitlines()[0])
-    WITH tfr_rows AS (
+    WITH trm_rows AS (
 
     The statement returns the values of `evaluate_rows` or, for two tables, of
     `evaluate_run`. It only reads the table.

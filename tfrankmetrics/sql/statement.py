@@ -71,7 +71,7 @@ class Source:
                 f"{self.dialect!r}. Received: {shortened(text)}."
             )
         if is_query:
-            found = found.as_("tfr_given")  # which PostgreSQL requires
+            found = found.as_("trm_given")  # which PostgreSQL requires
         return found.sql(self.dialect)
 
     @property
@@ -96,26 +96,26 @@ class Source:
         scores = f"{found}, CASE WHEN {is_key} THEN {score} ELSE 0 END AS score"
         if self.judgments is None:
             rows = f"SELECT {ids}, {label}, {scores} FROM {table}"
-            return [("tfr_rows", _FOUND, rows), self._queries(table)]
+            return [("trm_rows", _FOUND, rows), self._queries(table)]
         judged = self.table_of(self.judgments)
         if self.missing_queries == "skip":
             judged += f" WHERE {query} IN (SELECT {query} FROM {table})"
         ids += f", {self.quoted(self.item or '')} AS item_id"
-        known = f"{query} IN (SELECT query_id FROM tfr_judged)"
+        known = f"{query} IN (SELECT query_id FROM trm_judged)"
         pairs = "COALESCE(j.query_id, p.query_id) AS query_id"
         pairs += ", COALESCE(j.item_id, p.item_id) AS item_id"
         # A predicted item that was not judged has a label below 0.
         labels = "CASE WHEN j.query_id IS NULL THEN -1 ELSE given_label END"
         scores_of_pairs = "COALESCE(found, 0) AS found, COALESCE(score, 0) AS score"
         is_predicted = "CASE WHEN found IS NULL THEN 0 ELSE 1 END AS is_predicted"
-        join = "tfr_judged AS j FULL OUTER JOIN tfr_predicted AS p"
+        join = "trm_judged AS j FULL OUTER JOIN trm_predicted AS p"
         join += " ON j.query_id = p.query_id AND j.item_id = p.item_id"
         rows = f"SELECT {pairs}, {labels} AS given_label, {scores_of_pairs}"
         predicted = f"SELECT {ids}, {scores} FROM {table} WHERE {known}"
         return [
-            ("tfr_judged", "Judgments.", f"SELECT {ids}, {label} FROM {judged}"),
-            ("tfr_predicted", f"Predictions; {_FOUND}", predicted),
-            ("tfr_rows", "All items.", f"{rows}, {is_predicted} FROM {join}"),
+            ("trm_judged", "Judgments.", f"SELECT {ids}, {label} FROM {judged}"),
+            ("trm_predicted", f"Predictions; {_FOUND}", predicted),
+            ("trm_rows", "All items.", f"{rows}, {is_predicted} FROM {join}"),
             self._queries(judged),
         ]
 
@@ -133,7 +133,7 @@ class Source:
         is_invalid = f"CASE WHEN {' AND '.join(same)} THEN 0 ELSE 1 END AS is_invalid"
         columns = [f"MIN({column}) AS {name}" for name, column in facts.items()]
         text = ", ".join([f"{query} AS query_id", *columns, is_invalid])
-        return "tfr_queries", "Queries.", f"SELECT {text} FROM {table} GROUP BY {query}"
+        return "trm_queries", "Queries.", f"SELECT {text} FROM {table} GROUP BY {query}"
 
 
 class Ranking(NamedTuple):
@@ -187,15 +187,15 @@ class Ranking(NamedTuple):
             f"{_ROUNDED if self.is_trec_eval else 'score'} AS score",
         ]
         comment = "Lists: score_class is -1 for an item that is in none."
-        table, text = f"tfr_lists_{name}", f"SELECT {', '.join(columns)} FROM tfr_rows"
+        table, text = f"trm_lists_{name}", f"SELECT {', '.join(columns)} FROM trm_rows"
         steps = [(table, comment, text)]
         for step, added in sorted(made.columns.items()):
             text = f"SELECT *, {_listed(added)} FROM {table}"
             kinds = dict.fromkeys(each.rpartition("_")[0] for each in added.values())
-            comment, table = ", ".join(kinds), f"tfr_items_{name}_{step}"
+            comment, table = ", ".join(kinds), f"trm_items_{name}_{step}"
             steps.append((table, f"By item: {comment.replace('_', ' ')}.", text))
         text = f"SELECT query_id, {_listed(made.sums)} FROM {table} GROUP BY query_id"
-        return [*steps, (f"tfr_sums_{name}", "Sums over the items of a query.", text)]
+        return [*steps, (f"trm_sums_{name}", "Sums over the items of a query.", text)]
 
 
 # x * c - (x * c - x), for c = 2^29 + 1, has the first 24 bits of x, after Veltkamp:
@@ -218,31 +218,31 @@ def statement(
     per_query: bool,
 ) -> str:
     """The SELECT, from the value and the weight of each metric in each ranking."""
-    steps, tables, written = source.steps(), "tfr_queries", {}
+    steps, tables, written = source.steps(), "trm_queries", {}
     for place, (ranking, columns) in enumerate(rankings.items(), start=1):
         made = Steps(ranking.order(source.dialect), f"sum_{place}")
         for name, pair in columns.items():
             written[name] = [Column("{}", each).write_of_query(made) for each in pair]
         steps += ranking.steps(str(place), source.judgments is not None, made)
-        tables += f" LEFT JOIN tfr_sums_{place} USING (query_id)"
+        tables += f" LEFT JOIN trm_sums_{place} USING (query_id)"
     values = ["query_id", *source.slices]
     for place, name in enumerate(names, start=1):
         value, weight = written[name]
         weight = f"CASE WHEN is_invalid = 0 THEN {weight} ELSE {NAN} END"
         values += [f"{value} AS value_{place}", f"{weight} AS weight_{place}"]
     text = f"SELECT {', '.join(values)} FROM {tables}"
-    steps.append(("tfr_values", "Values; a query of weight 0 is left out.", text))
+    steps.append(("trm_values", "Values; a query of weight 0 is left out.", text))
     if per_query:
         last = _values_of_queries(source, names)
     elif not source.by:
         last = _weighted_means(source, names)
     else:
         means = _weighted_means(source, names)
-        steps.append(("tfr_means", "Means of each slice, and of all queries.", means))
+        steps.append(("trm_means", "Means of each slice, and of all queries.", means))
         columns = ", ".join(map(source.quoted, [*source.by, "queries", *names]))
         slices = [f"{source.quoted(each)} NULLS LAST" for each in source.by]
-        order = [source.quoted("tfr_is_all"), *slices]
-        last = f"SELECT {columns} FROM tfr_means ORDER BY {', '.join(order)}"
+        order = [source.quoted("trm_is_all"), *slices]
+        last = f"SELECT {columns} FROM trm_means ORDER BY {', '.join(order)}"
 
     sqlglot, dialect = require_sqlglot(), source.dialect
     tables = ", ".join(f"{name} AS ({text})" for name, _, text in steps)
@@ -264,14 +264,14 @@ def _values_of_queries(source: Source, names: Sequence[str]) -> str:
         is_counted = f"weight_{place} > 0 AND weight_{place} <= {LARGEST}"
         columns[f"CASE WHEN {is_counted} THEN value_{place} ELSE {NAN} END"] = name
     quoted = {text: source.quoted(name) for text, name in columns.items()}
-    return f"SELECT {_listed(quoted)} FROM tfr_values"
+    return f"SELECT {_listed(quoted)} FROM trm_values"
 
 
 def _weighted_means(source: Source, names: Sequence[str]) -> str:
     """The weighted means of all queries and, with slices, of each slice."""
     columns = dict(zip(source.slices, source.by, strict=True))
     if source.by:
-        columns["GROUPING(slice_1)"] = "tfr_is_all"
+        columns["GROUPING(slice_1)"] = "trm_is_all"
         weights = [f"weight_{place} <> 0" for place, _ in enumerate(names, start=1)]
         number = f"SUM(CASE WHEN {' OR '.join(weights)} THEN 1 ELSE 0 END)"
         columns[f"COALESCE({number}, 0)"] = "queries"
@@ -281,7 +281,7 @@ def _weighted_means(source: Source, names: Sequence[str]) -> str:
         is_empty = f"COALESCE(SUM({weight}), 0) = 0"
         columns[f"CASE WHEN {is_empty} THEN {NAN} ELSE {mean} END"] = name
     quoted = {text: source.quoted(name) for text, name in columns.items()}
-    text = f"SELECT {_listed(quoted)} FROM tfr_values"
+    text = f"SELECT {_listed(quoted)} FROM trm_values"
     if source.by:
         text += f" GROUP BY GROUPING SETS (({', '.join(source.slices)}), ())"
     return text
