@@ -62,7 +62,8 @@ def test_the_page_sums_up_the_file():
         assert f"| {source} | {every} | {equal} |" in text
         assert f"* **{source}** " in text
     every, equal = (sum(numbers) for numbers in zip(*counts.values(), strict=True))
-    start = f"Of {every} published numbers, tfrankmetrics reproduces {equal} in every"
+    link = f"[{every} published numbers](published.csv)"
+    start = f"Of {link}, tfrankmetrics reproduces {equal} in every"
     assert f"{start} printed digit" in text
     assert len(errors) == 4  # "The other four", in the text
     assert f"They differ by {max(errors):.4f} at most" in text
