@@ -242,7 +242,7 @@ def run(output, loss, epochs):
 def report(outcome):
     """Prints ndcg@10 as computed by each tool, and the metrics of each slice."""
     slices = outcome["slices"]
-    print(f"  {outcome['verdict']}", *sorted(outcome["failures"]))
+    print(f"  {outcome['blessing']}", *sorted(outcome["failures"]))
     print(f"  val_loss               {outcome['fit']['val_loss']:.4f}")
     print(f"  ndcg@10 in fit         {outcome['fit']['val_ndcg@10']:.6f}")
     print(f"          by evaluate    {outcome['evaluate']['ndcg@10']:.6f}")
@@ -257,14 +257,14 @@ def plot(outcomes, path):
     for number, outcome in enumerate(outcomes):
         of_slices = outcome["slices"].loc["ndcg@10"]
         value = of_slices["value"]
-        blessed = outcome["verdict"] == "BLESSED"
+        blessed = outcome["blessing"] == "BLESSED"
         axes.errorbar(
             np.arange(len(value)) + 0.12 * (number - 1),
             value,
             yerr=[value - of_slices["lower"], of_slices["upper"] - value],
             fmt="o" if blessed else "x",
             capsize=4,
-            label=f"run {number + 1}, {outcome['loss']}: {outcome['verdict']}",
+            label=f"run {number + 1}, {outcome['loss']}: {outcome['blessing']}",
         )
     queries = of_slices["queries"].items()
     labels = [f"{words}\n{number} queries" for words, number in queries]

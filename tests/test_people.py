@@ -247,8 +247,8 @@ def test_tables():
     found = compared()
     text = repr(found)
     assert "wins" not in text
-    assert "Mean by people [95% interval], corrected by the judge." in text
-    assert "t-test of the differences by people, corrected by the judge." in text
+    assert "Mean by people [95% interval], estimated with the judge." in text
+    assert "t-test of the differences by people, estimated with the judge." in text
     bias = found.judge[2]
     row = f"new - old         40     260          {bias.bias:+.4f}"
     assert row in text

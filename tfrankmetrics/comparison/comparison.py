@@ -415,7 +415,7 @@ class Comparison:
         names = [f"{m} ({letters[m]})" if len(models) > 1 else m for m in models]
         note = "Mean [95% interval]."
         if self.judge:
-            note = "Mean by people [95% interval], corrected by the judge."
+            note = "Mean by people [95% interval], estimated with the judge."
         if len(models) > 1:
             p = "adjusted p" if self._is_adjusted else "p"
             note += f" * or bold: best. a: significantly better than (a) ({p} < 0.05)."
@@ -458,7 +458,7 @@ class Comparison:
         names = {"t": "Paired t-test", "wilcoxon": "Wilcoxon's signed-rank test"}
         note = names.get(self._test, f"Paired {self._test} test")
         if self.judge:
-            note = "t-test of the differences by people, corrected by the judge"
+            note = "t-test of the differences by people, estimated with the judge"
         elif not self._has_wins:
             note = "Welch's t-test" if self._test == "t" else "Bootstrap of both means"
         if is_adjusted:
@@ -479,7 +479,7 @@ class Comparison:
             rows.append([Cell(text) for text in texts])
         header = [*self.by, "metric", "models", "by people", "others"]
         header += ["judge overrates", "95% interval", "effective queries"]
-        note = "Effective queries: so many by people alone would be as precise."
+        note = "Effective queries: this many by people alone would be as precise."
         return Table(header, rows, len(self.by) + 2, [note])
 
     def _warnings(self) -> Iterator[str]:

@@ -389,7 +389,10 @@ def _labels_and_scores(
                 f"Labels [B, N, T] must contain at least 1 subtopic. {received}"
             )
         labels = labels._replace(array=xp.max(subtopics, axis=2))
-    error = f"Labels and scores must be of the same shape. {received}"
+    error = (
+        f"Labels and scores must be of the same shape. {received} For ids of relevant "
+        "items and scores of a whole catalog, pass inputs='catalog'."
+    )
     scores = scores.with_shape_of(labels, "labels", error)
     return labels, subtopics, scores, is_one_list
 

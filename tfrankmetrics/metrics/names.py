@@ -97,8 +97,7 @@ def _metric_and_cutoff(name: str, text: str) -> tuple[Declaration, int | None]:
         )
     if name.lower() not in METRICS:
         hint = _hint_for_name(text, name)
-        if not hint:
-            hint = " Import the module that declares it, if it is a custom metric."
+        hint += " Import the module that declares it, if it is a custom metric."
         raise ValueError(
             f"A metric must have a known name. Received: {shortened(text[:100])}."
             f"{hint} The names are {listed(declarations())}, with '@k' for a cutoff."

@@ -134,7 +134,8 @@ def _values_by_ranking(
         except (NotInSQLError, AttributeError, TypeError) as error:
             raise ValueError(
                 "A metric of `as_sql` must have a formula that SQL can compute. "
-                f"Received: {name!r}, which needs {error}. Call `evaluate_rows`."
+                f"Received: {name!r}, which needs {error}. Call "
+                f"`{'evaluate_run' if is_run else 'evaluate_rows'}`."
             ) from error
         rankings.setdefault(ranking, {})[name] = values
     return rankings
