@@ -172,13 +172,14 @@ def metrics_at_a_glance():
     for name, page in ordered().items():
         declaration = METRICS[name]
         link = f"{page.removeprefix('docs/')}#tfrankmetrics.{declaration.cls.__name__}"
-        reads = ", ".join(declaration.inputs)
-        if len(declaration.inputs) == len(typing.get_args(trm.options.Inputs)):
-            reads = "all formats"
         if declaration.has_subtopics:
             reads = "labels `[B, N, T]`"
         elif declaration.reads_items:
             reads = "item ids"
+        elif {*declaration.inputs} == {*typing.get_args(trm.options.Inputs)}:
+            reads = "all formats"
+        else:
+            reads = ", ".join(declaration.inputs)
         aliases = [at(name, 10).replace(name, each) for each in declaration.aliases]
         own = [option for option in declaration.types if option not in OF_ALL_METRICS]
         link = f"[`{at(name, 10)}`]({link})"

@@ -68,7 +68,7 @@ def _notebook(path):
 def _card(text, page, image):
     """A notebook on the overview: its title, its first sentence and a picture."""
     title = re.search("^# (.+)", text, re.MULTILINE)[1]
-    sentence = _description(PARAGRAPH.search(text)[0])
+    sentence = _first_sentence(text)
     return f"""*   **[{title}]({page})**
 
     {sentence}
@@ -97,9 +97,7 @@ def on_page_markdown(markdown, page, config, **_):
 
     markdown = LINK.sub(of_site, markdown)
     if "description" not in page.meta:
-        paragraph = PARAGRAPH.search(CODE_OR_TABLE.sub("", markdown))
-        if paragraph:
-            page.meta["description"] = _description(paragraph[0])
+        page.meta["description"] = _first_sentence(markdown)
     return markdown
 
 
@@ -109,9 +107,12 @@ def on_page_content(html, config, **_):
     return html.replace('"repository:', f'"{config.repo_url}/blob/{branch}/')
 
 
-def _description(paragraph):
-    """The first sentence, without markup, as the value of an attribute."""
-    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", paragraph)
+def _first_sentence(markdown):
+    """The first sentence, without markup, as the value of an attribute, or ""."""
+    paragraph = PARAGRAPH.search(CODE_OR_TABLE.sub("", markdown))
+    if not paragraph:
+        return ""
+    plain = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", paragraph[0])
     plain = " ".join(re.sub(r"[`*]", "", plain).split()).replace('"', "'")
     sentence = re.split(r"(?<=[.:])\s", plain)[0]
     return f"{sentence.rstrip('.:')}."

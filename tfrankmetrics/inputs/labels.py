@@ -361,6 +361,7 @@ def _labels_and_scores(
         f"y_pred of shape {scores.array.shape}."
     )
     num_dims = labels.array.ndim, scores.array.ndim
+    of_catalog = " For the ids of relevant items, pass inputs='catalog'."
     is_one_list = num_dims == (1, 1)
     if is_one_list:
         labels, scores = labels.as_batch(), scores.as_batch()
@@ -369,7 +370,7 @@ def _labels_and_scores(
     elif num_dims not in ((2, 2), (3, 2)):
         hint = ""
         if num_dims in ((1, 2), (2, 3)):
-            hint = " For the ids of relevant items, pass inputs='catalog'."
+            hint = of_catalog
         if num_dims == (2, 3):
             hint += " For labels, pass one score for each item, such as y_pred[..., 1]."
         raise ValueError(
@@ -389,10 +390,7 @@ def _labels_and_scores(
                 f"Labels [B, N, T] must contain at least 1 subtopic. {received}"
             )
         labels = labels._replace(array=xp.max(subtopics, axis=2))
-    error = (
-        f"Labels and scores must be of the same shape. {received} For ids of relevant "
-        "items and scores of a whole catalog, pass inputs='catalog'."
-    )
+    error = f"Labels and scores must be of the same shape. {received}{of_catalog}"
     scores = scores.with_shape_of(labels, "labels", error)
     return labels, subtopics, scores, is_one_list
 
